@@ -1,0 +1,190 @@
+// Lazy arrays: a handle on a value that is computed when someone looks.
+//
+// Building an expression makes nodes; `eval` runs them, each once, inputs first, and frees
+// intermediates at their last use. Any thread may build, evaluate and read; one Array object may
+// not be changed by two threads at once, copies may. Functions on arrays are in heddle/ops.h, under
+// MLX's names.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <iosfwd>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "heddle/buffer.h"
+#include "heddle/half.h"
+#include "heddle/op.h"
+
+namespace heddle {
+
+class Node;
+
+/// The DType of a C++ type: dtype_of<float>() is f32.
+template <class T>
+constexpr DType dtype_of() {
+  if constexpr (std::is_same_v<T, bool>)
+    return DType::bool_;
+  else if constexpr (std::is_same_v<T, f16>)
+    return DType::f16;
+  else if constexpr (std::is_same_v<T, bf16>)
+    return DType::bf16;
+  else if constexpr (std::is_same_v<T, float>)
+    return DType::f32;
+  else if constexpr (std::is_same_v<T, double>)
+    return DType::f64;
+  else if constexpr (std::is_same_v<T, std::complex<float>>)
+    return DType::complex64;
+  else if constexpr (std::is_integral_v<T> && std::is_signed_v<T>)
+    return sizeof(T) == 1   ? DType::i8
+           : sizeof(T) == 2 ? DType::i16
+           : sizeof(T) == 4 ? DType::i32
+                            : DType::i64;
+  else if constexpr (std::is_integral_v<T>)
+    return sizeof(T) == 1   ? DType::u8
+           : sizeof(T) == 2 ? DType::u16
+           : sizeof(T) == 4 ? DType::u32
+                            : DType::u64;
+  else
+    static_assert(!sizeof(T), "no DType for this type");
+}
+
+class Array {
+ public:
+  /// A scalar. `Array(2.0f)` is f32, `Array(2)` i32, `Array(true)` bool. As in MLX, double literals
+  /// are f32 too, so that `x * 2.0` does not turn x into f64.
+  template <class T>
+  requires std::is_arithmetic_v<T> Array(T value)  // NOLINT: scalars mix with arrays, as in MLX
+      : Array(scalar(static_cast<Literal<T>>(value))) {}
+
+  /// One row: `Array({1.0f, 2.0f})`. Doubles become f32.
+  template <class T>
+  requires std::is_arithmetic_v<T> Array(std::initializer_list<T> values)
+      : Array(row(std::span<const T>(values.begin(), values.size()))) {}
+
+  /// Values in row-major order, copied. Throws invalid_argument if their number does not suit
+  /// `shape`.
+  template <class T>
+  Array(std::span<const T> values, const Shape& shape)
+      : Array(from_bytes({dtype_of<T>(), shape}, std::as_bytes(values))) {}
+  template <class T>
+  requires(!std::is_same_v<T, bool>) Array(const std::vector<T>& values, const Shape& shape)
+      : Array(std::span<const T>(values), shape) {}
+
+  /// Bytes of a contiguous tensor, copied. Any dtype, block types included.
+  static Array from_bytes(TensorSpec spec, std::span<const std::byte> bytes);
+  /// An array over memory that already holds its values, or will when work in flight has ended;
+  /// without a copy. heddle never writes to it. Throws invalid_argument if the buffer is too small.
+  static Array from_view(View view);
+
+  const TensorSpec& spec() const noexcept;
+  DType dtype() const noexcept { return spec().dtype; }
+  const Shape& shape() const noexcept { return spec().shape; }
+  std::int64_t shape(std::int64_t axis) const;  // negative counts from the end
+  std::size_t ndim() const noexcept { return shape().size(); }
+  std::int64_t size() const { return elements(shape()); }
+  std::size_t nbytes() const { return byte_size(spec()); }
+
+  /// Evaluates this array. Throws its error, the same at every call, if it or what it depends on
+  /// failed.
+  void eval() const;
+  bool is_available() const noexcept;  // evaluated, and the host need not wait
+
+  /// The value of an array of one element; evaluates. T must match the dtype.
+  template <class T>
+  T item() const {
+    T value;
+    copy_item(dtype_of<T>(), &value);
+    return value;
+  }
+  /// All values in row-major order; evaluates. T must match the dtype.
+  template <class T>
+  std::vector<T> to_vector() const {
+    check_dtype(dtype_of<T>());
+    if constexpr (std::is_same_v<T, bool>) {
+      const std::vector<std::byte> bytes = to_bytes();
+      std::vector<bool> values(bytes.size());
+      for (std::size_t i = 0; i < bytes.size(); ++i) values[i] = bytes[i] != std::byte{0};
+      return values;
+    } else {
+      std::vector<T> values(static_cast<std::size_t>(size()));
+      copy_to(std::as_writable_bytes(std::span(values)));
+      return values;
+    }
+  }
+  /// The bytes of the contiguous tensor; evaluates.
+  std::vector<std::byte> to_bytes() const;
+  /// As to_bytes, into `out`, which must have nbytes() bytes.
+  void copy_to(std::span<std::byte> out) const;
+  /// The memory that holds the value; evaluates. For executors and tests.
+  View view() const;
+
+  // For the parts of heddle that make and walk nodes.
+  Array(Ref<Node> node, std::uint32_t output) noexcept;
+  const Ref<Node>& node() const noexcept { return node_; }
+  std::uint32_t output() const noexcept { return output_; }
+  Array(const Array&) noexcept;
+  Array(Array&&) noexcept;
+  Array& operator=(const Array&) noexcept;
+  Array& operator=(Array&&) noexcept;
+  ~Array();
+
+ private:
+  template <class T>
+  using Literal = std::conditional_t<std::is_same_v<T, double>, float, T>;
+
+  template <class T>
+  static Array scalar(T value) {
+    return from_bytes({dtype_of<T>(), {}}, std::as_bytes(std::span(&value, 1)));
+  }
+  template <class T>
+  static Array row(std::span<const T> values) {
+    const Shape shape{static_cast<std::int64_t>(values.size())};
+    if constexpr (std::is_same_v<T, Literal<T>>) {
+      return Array(values, shape);
+    } else {
+      return Array(std::vector<Literal<T>>(values.begin(), values.end()), shape);
+    }
+  }
+
+  void check_dtype(DType dtype) const;
+  void copy_item(DType dtype, void* value) const;
+
+  Ref<Node> node_;
+  std::uint32_t output_ = 0;
+};
+
+/// Evaluates all of `arrays`; throws the first error in their order once all have been tried.
+void eval(std::span<const Array> arrays);
+void eval(std::initializer_list<Array> arrays);
+template <class... Arrays>
+requires(std::is_same_v<std::remove_cvref_t<Arrays>, Array>&&...) void eval(const Array& first,
+                                                                            const Arrays&... rest) {
+  eval({first, rest...});
+}
+
+/// Makes arrays built by this thread run on `device` until the end of the scope: lazily, on it or
+/// else the CPU; in a graph, the node is pinned to it. Nests.
+class DeviceScope {
+ public:
+  explicit DeviceScope(Device& device);
+  ~DeviceScope();
+  DeviceScope(const DeviceScope&) = delete;
+  DeviceScope& operator=(const DeviceScope&) = delete;
+
+ private:
+  Device* previous_;
+};
+
+/// As NumPy prints: nested brackets, large axes abbreviated; evaluates. "array([1, 2], dtype=i32)".
+std::string to_string(const Array& array);
+std::ostream& operator<<(std::ostream& out, const Array& array);
+
+/// The array made by one op; for ops of several outputs, all of them. Infers (and so throws
+/// invalid_argument for unsuitable inputs) at once; computes when needed.
+Array apply(Op op, std::vector<Array> inputs);
+std::vector<Array> apply_multi(Op op, std::vector<Array> inputs);
+
+}  // namespace heddle

@@ -1,0 +1,188 @@
+// The kernel contract: what a device is asked, and what it promises.
+//
+// A device prepares kernels for ops (once per op, specs and layouts), and its streams run them: at
+// once (a CPU), recorded (Vulkan) or queued (CUDA); callers may not rely on which. Devices know ops
+// and views, not arrays or graphs, and never each other. To add one, implement these four classes.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "heddle/buffer.h"
+#include "heddle/op.h"
+
+namespace heddle {
+
+struct ByteRange {
+  std::size_t begin = 0, end = 0;
+};
+
+/// What everyone but the kernel itself needs to know of it.
+struct KernelTraits {
+  std::size_t workspace_bytes = 0;
+
+  /// Output `output` may be written over input `input`, which must then be dead; or, if `required`,
+  /// always is the same memory (a state's next version).
+  struct Alias {
+    std::size_t output, input;
+    bool required = false;
+  };
+  std::vector<Alias> aliases;
+
+  /// The bytes of each input that may be read, of each output that may be written, counted from the
+  /// operand's start. Rows chosen by data count as the whole tensor.
+  std::vector<ByteRange> reads, writes;
+
+  /// Whether an extent operand makes the kernel leave out the rows beyond it.
+  bool honours_extent = false;
+};
+
+/// Traits of a kernel that reads and writes its operands whole.
+KernelTraits whole_operand_traits(std::span<const OperandSpec> inputs,
+                                  std::span<const OperandSpec> outputs);
+
+/// An op made ready for particular specs and layouts. Immutable; used by any number of threads.
+class Kernel {
+ public:
+  explicit Kernel(KernelTraits traits) : traits_(std::move(traits)) {}
+  virtual ~Kernel() = default;
+  const KernelTraits& traits() const noexcept { return traits_; }
+
+ private:
+  KernelTraits traits_;
+};
+
+/// A kernel, or why there is none. This is the only answer to "can this device run that?".
+struct Prepared {
+  std::shared_ptr<const Kernel> kernel;
+  std::string reason;
+  explicit operator bool() const noexcept { return kernel != nullptr; }
+};
+
+// ---- Recordings: a split's work, kept for replay. Operands go through slots of a binding table,
+// so that rebinding a buffer needs no new recording.
+
+inline constexpr std::size_t kWholeSlot = ~std::size_t{0};
+
+/// A piece of what is bound to a slot. `bytes` = kWholeSlot is all of it, whatever its size
+/// (states, which grow).
+struct SlotView {
+  std::uint32_t slot = 0;
+  std::size_t offset = 0;
+  std::size_t bytes = 0;
+};
+
+struct RecordedLaunch {
+  std::shared_ptr<const Kernel> kernel;
+  std::vector<SlotView> inputs, outputs;
+  SlotView workspace;              // bytes = 0: none
+  std::optional<SlotView> extent;  // i32: the number of leading rows that count
+  std::string label;               // the op and its shapes, for errors and traces
+};
+struct RecordedCopy {  // bytes moved as they are; `to` may be another device's host-visible buffer
+  SlotView from, to;
+};
+struct RecordedBarrier {};  // what follows sees what came before
+using RecordedStep = std::variant<RecordedLaunch, RecordedCopy, RecordedBarrier>;
+
+class Recording {
+ public:
+  virtual ~Recording() = default;
+};
+
+/// Where a recording's operands are. Not thread-safe; changed only while no run uses it.
+class BindingTable {
+ public:
+  virtual ~BindingTable() = default;
+  virtual void set(std::uint32_t slot, Ref<Buffer> buffer, std::size_t offset,
+                   std::size_t bytes) = 0;
+};
+
+/// An order of work on a device. Any thread may use one; work is done as if in the order encoded.
+/// An error inside a stream's work latches: it fails the completion of that submission and of later
+/// ones that depend on it.
+class Stream : public RefCounted {
+ public:
+  virtual Device& device() const noexcept = 0;
+
+  /// Adds a kernel. `workspace` and `extent` may be views without a buffer. The views' buffers are
+  /// kept until the work has ended. Throws what can be known now.
+  virtual void encode(const std::shared_ptr<const Kernel>& kernel, std::span<const View> inputs,
+                      std::span<const View> outputs, const View& workspace, const View& extent) = 0;
+  /// Adds a copy of `bytes` bytes as they lie. Either buffer may be another device's if it is
+  /// host-visible.
+  virtual void copy(const Ref<Buffer>& from, std::size_t from_offset, const Ref<Buffer>& to,
+                    std::size_t to_offset, std::size_t bytes) = 0;
+  /// Adds a recording's work with the bindings as they are now. Both are kept alive by the caller
+  /// until the work has ended.
+  virtual void replay(const Recording& recording, const BindingTable& bindings) = 0;
+  /// Work added later begins after `other` has ended well, and fails with its error. The wait is
+  /// bounded.
+  virtual void wait_for(const Ref<Completion>& other) = 0;
+  /// Starts all that was added. The completion ends when it has.
+  virtual Ref<Completion> submit() = 0;
+};
+
+enum class MemoryKind : std::uint8_t {
+  local,         // the device's fastest
+  host_visible,  // the host can read and write it too
+};
+
+/// A device. Thread-safe throughout. Lives until the program ends, or at least as long as every
+/// buffer, stream and recording of it.
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  virtual std::string_view name() const noexcept = 0;  // "cpu", "vulkan:0"
+  virtual std::size_t alignment() const noexcept = 0;  // of offsets within buffers, in bytes
+
+  /// A kernel for the op with operands so laid out (outputs are contiguous unless the op is
+  /// Repack), or the precondition that fails. Every limit of the kernel is checked here.
+  virtual Prepared prepare(const Op& op, std::span<const OperandSpec> inputs,
+                           std::span<const OperandSpec> outputs) = 0;
+
+  /// The packed layout in which the op would best read weight operand `operand`, if any.
+  virtual std::optional<LayoutKind> preferred_layout(const Op& op, std::size_t operand,
+                                                     std::span<const TensorSpec> inputs) const;
+
+  /// Throws out_of_memory naming the device and the size.
+  virtual Ref<Buffer> allocate(std::size_t bytes, MemoryKind kind = MemoryKind::local) = 0;
+  /// A buffer over host memory that `owner` keeps, without a copy; null where that is impossible.
+  virtual Ref<Buffer> import_host(std::span<std::byte> memory, std::shared_ptr<const void> owner);
+
+  virtual Ref<Stream> default_stream() = 0;
+  virtual std::unique_ptr<Recording> record(std::span<const RecordedStep> steps) = 0;
+  virtual std::unique_ptr<BindingTable> make_binding_table(std::size_t slots) = 0;
+
+  /// `prepare`, remembered per op, specs and layouts.
+  Prepared prepare_cached(const Op& op, std::span<const OperandSpec> inputs,
+                          std::span<const OperandSpec> outputs);
+
+ protected:
+  Device();
+
+ private:
+  struct KernelCache;
+  std::shared_ptr<KernelCache> cache_;
+};
+
+/// The outputs of an op as kernels write them: contiguous, or packed by Repack.
+std::vector<OperandSpec> output_operands(const Op& op, std::span<const TensorSpec> outputs);
+
+// ---- The devices of this process
+
+Device& cpu_device();
+/// In order of preference; the CPU is last.
+std::vector<Device*> devices();
+/// Throws invalid_argument listing the names there are.
+Device& find_device(std::string_view name);
+/// Adds a device before the CPU. It must live until the program ends.
+void register_device(std::unique_ptr<Device> device);
+
+}  // namespace heddle

@@ -1,0 +1,201 @@
+// Language models: open a GGUF file, keep sequences in a block-addressed KV cache, and step batches
+// of decode rows and prompt chunks through one recorded plan per capacity.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <random>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "heddle/executable.h"
+#include "heddle/gguf.h"
+#include "heddle/tokenizer.h"
+
+namespace heddle::llm {
+
+/// What a model is, read from a GGUF file's metadata and tensors (general.architecture = llama,
+/// qwen2 or qwen3; Mistral and its kin say llama).
+struct ModelConfig {
+  std::string architecture, name;
+  std::int64_t n_vocab = 0;
+  std::int64_t n_ctx_train = 0;  // positions the model was made for
+  std::int64_t n_embd = 0, n_layer = 0, n_ff = 0;
+  std::int64_t n_head = 0, n_head_kv = 0,
+               n_embd_head = 0;  // query heads, KV heads, features a head
+  float rms_eps = 1e-5f;
+  RopeAngles rope;            // style, dims, base, linear scale; has_factors with rope_freqs.weight
+  std::int64_t window = 0;    // sliding window; 0: none
+  bool has_qkv_bias = false;  // attn_q.bias, attn_k.bias, attn_v.bias (qwen2)
+  bool has_output_bias = false;  // attn_output.bias
+  bool has_qk_norm = false;      // attn_q_norm.weight, ... (qwen3)
+  bool tied_output = false;      // no output.weight: token_embd.weight serves
+};
+
+/// Throws Error(unsupported) naming an architecture or rope scaling that is not known, Error(io)
+/// naming a key that is missing or makes no sense, or a tensor that is missing, misshapen, or of a
+/// type its place cannot take.
+ModelConfig read_config(const gguf::File& file);
+
+/// An open model: configuration, vocabulary and weights, which its contexts share. Thread-safe.
+class Model {
+ public:
+  static std::shared_ptr<Model> open(const std::filesystem::path& path);
+  static std::shared_ptr<Model> from_file(gguf::File file);
+  /// The model that is built into the library.
+  static std::shared_ptr<Model> bundled();
+
+  const gguf::File& file() const noexcept { return file_; }
+  const ModelConfig& config() const noexcept { return config_; }
+  const Tokenizer& tokenizer() const noexcept { return tokenizer_; }
+  const Ref<Parameters>& parameters() const noexcept { return parameters_; }
+  std::uint64_t weight_bytes() const noexcept;
+  std::int64_t parameter_count() const noexcept;
+
+ private:
+  explicit Model(gguf::File file);
+  gguf::File file_;
+  ModelConfig config_;
+  Tokenizer tokenizer_;
+  Ref<Parameters> parameters_;
+};
+
+/// One step's inputs as arrays. T tokens of S sequences whose blocks are B long rows of the table;
+/// R rows go to the output product.
+struct BatchArrays {
+  Array tokens, positions, seq, rows;  // i32 [T]; seq -1 and row -1: idle
+  Array block_table;                   // i32 [S, B]
+  Array lengths;                       // i32 [S], this step's tokens counted
+  Array output_rows;                   // i32 [R], which tokens' logits are wanted
+};
+
+/// The model as Array code, traced for plans and run as it is lazily. `weight` finds a tensor by
+/// its GGUF name; `keys` and `values` are the layers' KV states [rows, n_head_kv, n_embd_head],
+/// replaced by their next versions. Returns f32 [R, n_vocab].
+Array forward(const ModelConfig& config, const std::function<Array(const std::string&)>& weight,
+              const BatchArrays& batch, std::int64_t block_size, std::vector<Array>& keys,
+              std::vector<Array>& values);
+
+struct ContextOptions {
+  std::int64_t n_ctx =
+      0;  // positions a sequence may have; 0: the model's, or what memory allows up to 4096
+  std::int64_t n_seq_max = 1;  // sequences at once
+  DType kv_type = DType::f16;  // f32, f16 or q8_0
+  std::int64_t chunk = 512;    // tokens of a prompt that are computed at once
+  int threads = 0;             // 0: HEDDLE_THREADS or what the process may use
+  bool lazy = false;           // run the model's array code node by node, without plans
+  CompileOptions compile;
+};
+
+using SequenceId = std::int32_t;
+
+/// Tokens to add to one sequence in a step, at its end.
+struct StepItem {
+  SequenceId sequence = 0;
+  std::span<const TokenId> tokens;
+  bool all_logits = false;  // of every token, not of the last one only
+};
+
+/// KV memory, plans and sequences of one model. One step at a time; a second caller waits.
+///
+/// KV rows are handed out in blocks of 32 positions that are counted and copied on write, so that
+/// copies of a sequence share what they have in common.
+class Context {
+ public:
+  /// Sums weights, KV and arenas against the memory there is before anything is allocated; throws
+  /// out_of_memory saying what is needed and which of -c, --kv-type or a smaller type would fit.
+  /// Throws invalid_argument for n_ctx beyond the model's.
+  Context(std::shared_ptr<const Model> model, const ContextOptions& options);
+  ~Context();
+
+  const Model& model() const noexcept;
+  const ContextOptions& options() const noexcept;  // with every 0 replaced by its value
+
+  /// A new, empty sequence. Throws out_of_memory when n_seq_max are in use.
+  SequenceId create();
+  /// A new sequence with the same tokens behind it, sharing their blocks.
+  SequenceId fork(SequenceId sequence);
+  void release(SequenceId sequence);
+  /// Forgets all positions from `length` on.
+  void truncate(SequenceId sequence, std::int64_t length);
+  std::int64_t length(SequenceId sequence) const;
+
+  /// Called with (tokens done, tokens in all) as a long step goes on; returning false cancels it
+  /// (the step throws Error(cancelled), and the sequences are as before it).
+  using Progress = std::function<bool(std::int64_t, std::int64_t)>;
+
+  /// Adds tokens to sequences, in chunks, decode rows and prompts side by side; returns the logits
+  /// asked for, f32 rows of n_vocab in the items' order. Throws invalid_argument naming the
+  /// sequence for a position beyond n_ctx or an id outside the vocabulary; then nothing has
+  /// changed.
+  std::vector<float> step(std::span<const StepItem> items, const Progress& progress = nullptr);
+  std::vector<float> step(SequenceId sequence, std::span<const TokenId> tokens,
+                          bool all_logits = false);
+
+  struct MemoryUse {
+    std::uint64_t weights = 0, kv = 0, arenas = 0;
+  };
+  MemoryUse memory() const;
+  /// The plan of the smallest capacity that holds `tokens` tokens, for showing.
+  const Plan& plan_for(std::int64_t tokens);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+struct SamplerOptions {
+  float temperature = 0.8f;  // 0: the likeliest token
+  std::int64_t top_k = 40;   // 0: all
+  float top_p = 0.95f, min_p = 0.05f;
+  float repeat_penalty =
+      1.0f;  // divides positive logits of recent tokens, multiplies negative ones
+  std::int64_t repeat_last_n = 64;
+  std::uint64_t seed = 0;
+};
+
+/// Picks tokens. Ties go to the lowest id. Not thread-safe.
+class Sampler {
+ public:
+  explicit Sampler(const SamplerOptions& options);
+  /// Throws backend when every logit is NaN or -inf.
+  TokenId sample(std::span<const float> logits);
+  /// Tells it of a token that came into the text, sampled or not.
+  void accept(TokenId token);
+
+ private:
+  SamplerOptions options_;
+  std::mt19937_64 random_;
+  std::vector<TokenId> recent_;
+};
+
+struct GenerateOptions {
+  std::int64_t max_tokens = -1;   // -1: until the end token or the end of the context
+  std::vector<std::string> stop;  // texts that end it, not given out
+  SamplerOptions sampler;
+  Context::Progress progress;  // of the prompt; returning false stops it
+};
+
+enum class StopReason { end_token, max_tokens, stop_text, context_full, cancelled };
+
+struct GenerateResult {
+  StopReason reason = StopReason::end_token;
+  std::int64_t prompt_tokens = 0, generated_tokens = 0;
+  double prompt_seconds = 0, generate_seconds = 0;
+};
+
+/// Continues `prompt` in a sequence, giving out text as whole characters. `on_text` returning false
+/// stops it (StopReason::cancelled); it is called once for each token, with nothing while a
+/// character is half there. Text that may yet become a stop text is held back. An empty prompt
+/// means the beginning-of-sequence token; it throws invalid_argument where the vocabulary has none,
+/// or the sequence has begun. Throws what Context::step throws.
+GenerateResult generate(Context& context, SequenceId sequence, std::span<const TokenId> prompt,
+                        const GenerateOptions& options,
+                        const std::function<bool(std::string_view)>& on_text);
+
+}  // namespace heddle::llm

@@ -1,0 +1,35 @@
+// Settings: HEDDLE_* in the environment, read here and nowhere else. `heddle settings` lists them.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace heddle {
+
+struct Settings {
+  int threads = 0;                      // HEDDLE_THREADS; 0: what affinity and quota allow
+  std::chrono::nanoseconds timeout{0};  // HEDDLE_TIMEOUT, seconds
+  std::string log_level;                // HEDDLE_LOG
+  std::string cpu_isa;                  // HEDDLE_CPU: best, avx512, avx2 or portable
+  bool verify = false;                  // HEDDLE_VERIFY
+  bool fuse = true;                     // HEDDLE_FUSE
+  bool repack = true;                   // HEDDLE_REPACK
+  int width_limit = 20;                 // HEDDLE_WIDTH_LIMIT
+};
+
+/// The settings of this process, read once. Throws invalid_argument naming a variable whose value
+/// it cannot take, and what it can.
+const Settings& settings();
+
+struct SettingInfo {
+  std::string name, value, default_value, description;
+};
+/// Every setting there is, with its value now.
+std::vector<SettingInfo> list_settings();
+
+/// Reads settings from `lookup` (a getenv), for tests.
+Settings read_settings(const char* (*lookup)(const char* name));
+
+}  // namespace heddle
