@@ -1,0 +1,94 @@
+#include "base/check.h"
+#include "heddle/tensor.h"
+
+namespace heddle {
+
+namespace {
+
+constexpr std::int64_t kPanelRows = 16;
+
+std::size_t checked_multiply(std::size_t a, std::size_t b, const TensorSpec& spec) {
+  std::size_t product;
+  require(!__builtin_mul_overflow(a, b, &product), ErrorCode::invalid_argument,
+          "{}: its size in bytes overflows", to_string(spec));
+  return product;
+}
+
+/// Elements from the first to the last that strides can reach, counting both.
+std::int64_t strided_extent(const OperandSpec& operand) {
+  const auto& [spec, layout] = operand;
+  std::int64_t last = 0;
+  for (std::size_t i = 0; i < spec.shape.size(); ++i) {
+    if (spec.shape[i] == 0) return 0;
+    std::int64_t reach;
+    const bool overflow = __builtin_mul_overflow(spec.shape[i] - 1, layout.strides[i], &reach) ||
+                          __builtin_add_overflow(last, reach, &last);
+    require(!overflow, ErrorCode::invalid_argument, "{}: its strides overflow", to_string(operand));
+  }
+  return last + 1;
+}
+
+}  // namespace
+
+std::string to_string(const TensorSpec& spec) {
+  return fmt::format("{}{}", to_string(spec.dtype), to_string(spec.shape));
+}
+
+std::string_view to_string(LayoutKind kind) noexcept {
+  switch (kind) {
+    case LayoutKind::strided:
+      return "strided";
+    case LayoutKind::panel16:
+      return "panel16";
+  }
+  return "unknown";
+}
+
+std::string to_string(const OperandSpec& operand) {
+  if (operand.layout.kind != LayoutKind::strided) {
+    return fmt::format("{} {}", to_string(operand.spec), to_string(operand.layout.kind));
+  }
+  if (is_contiguous(operand)) return to_string(operand.spec);
+  return fmt::format("{} strides {}", to_string(operand.spec), to_string(operand.layout.strides));
+}
+
+std::size_t byte_size(const TensorSpec& spec) {
+  if (spec.shape.empty()) return row_bytes(spec.dtype, 1);
+  const std::int64_t total = elements(spec.shape);
+  if (total == 0) return 0;
+  const std::size_t row = row_bytes(spec.dtype, spec.shape.back());
+  return checked_multiply(row, static_cast<std::size_t>(total / spec.shape.back()), spec);
+}
+
+bool is_contiguous(const OperandSpec& operand) noexcept {
+  const auto& [spec, layout] = operand;
+  if (layout.kind != LayoutKind::strided) return false;
+  std::int64_t expected = 1;
+  for (std::size_t i = spec.shape.size(); i-- > 0;) {
+    if (spec.shape[i] == 0) return true;
+    if (spec.shape[i] != 1 && layout.strides[i] != expected) return false;
+    expected *= spec.shape[i];
+  }
+  return true;
+}
+
+std::size_t span_bytes(const OperandSpec& operand) {
+  if (operand.layout.kind != LayoutKind::strided) {
+    return packed_bytes(operand.spec, operand.layout.kind);
+  }
+  const std::int64_t extent = strided_extent(operand);
+  const DTypeInfo& type = info(operand.spec.dtype);
+  const std::int64_t blocks = (extent + type.block_elements - 1) / type.block_elements;
+  return checked_multiply(static_cast<std::size_t>(blocks),
+                          static_cast<std::size_t>(type.block_bytes), operand.spec);
+}
+
+std::size_t packed_bytes(const TensorSpec& spec, LayoutKind kind) {
+  require(kind == LayoutKind::panel16 && spec.shape.size() == 2 && !is_block(spec.dtype),
+          ErrorCode::invalid_argument, "{}: cannot be held as {}", to_string(spec),
+          to_string(kind));
+  const std::int64_t panels = (spec.shape[0] + kPanelRows - 1) / kPanelRows;
+  return byte_size({spec.dtype, {panels * kPanelRows, spec.shape[1]}});
+}
+
+}  // namespace heddle

@@ -1,0 +1,104 @@
+#include "heddle/shape.h"
+
+#include <limits>
+
+#include "base/check.h"
+
+namespace heddle {
+
+namespace {
+
+void require_rank(std::size_t rank) {
+  require(rank <= kMaxRank, ErrorCode::invalid_argument, "{} dimensions; at most {} are supported",
+          rank, kMaxRank);
+}
+
+}  // namespace
+
+Dims::Dims(std::span<const std::int64_t> values) {
+  require_rank(values.size());
+  std::copy(values.begin(), values.end(), values_.begin());
+  size_ = static_cast<std::uint8_t>(values.size());
+}
+
+Dims::Dims(std::size_t count, std::int64_t value) {
+  require_rank(count);
+  std::fill_n(values_.begin(), count, value);
+  size_ = static_cast<std::uint8_t>(count);
+}
+
+void Dims::push_back(std::int64_t value) {
+  require_rank(size_ + std::size_t{1});
+  values_[size_++] = value;
+}
+
+void Dims::insert(std::size_t at, std::int64_t value) {
+  require_rank(size_ + std::size_t{1});
+  require(at <= size_, ErrorCode::invalid_argument, "insertion at {} into {} dimensions", at,
+          size_);
+  std::copy_backward(begin() + at, end(), end() + 1);
+  values_[at] = value;
+  ++size_;
+}
+
+void Dims::erase(std::size_t at) noexcept {
+  std::copy(begin() + at + 1, end(), begin() + at);
+  --size_;
+}
+
+std::string to_string(const Dims& dims) {
+  return fmt::format("[{}]", fmt::join(dims.begin(), dims.end(), ", "));
+}
+
+std::int64_t elements(const Shape& shape) {
+  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+  std::int64_t count = 1;
+  bool empty = false;
+  for (const std::int64_t extent : shape) {
+    require(extent >= 0, ErrorCode::invalid_argument, "shape {}: negative extent {}",
+            to_string(shape), extent);
+    if (extent == 0) {
+      empty = true;  // other extents may be anything that strides can still express
+      continue;
+    }
+    require(count <= kMax / extent, ErrorCode::invalid_argument,
+            "shape {}: the number of elements overflows 64 bits", to_string(shape));
+    count *= extent;
+  }
+  return empty ? 0 : count;
+}
+
+std::size_t normalize_axis(std::int64_t axis, std::size_t rank, const char* what) {
+  const auto signed_rank = static_cast<std::int64_t>(rank);
+  require(axis >= -signed_rank && axis < signed_rank, ErrorCode::invalid_argument,
+          "{}: axis {} is outside [{}, {}) of {} dimensions", what, axis, -signed_rank, signed_rank,
+          rank);
+  return static_cast<std::size_t>(axis < 0 ? axis + signed_rank : axis);
+}
+
+Shape broadcast_shapes(const Shape& a, const Shape& b) {
+  const Shape& longer = a.size() >= b.size() ? a : b;
+  const Shape& shorter = a.size() >= b.size() ? b : a;
+  const std::size_t lead = longer.size() - shorter.size();
+  Shape result = longer;
+  for (std::size_t i = 0; i < shorter.size(); ++i) {
+    const std::int64_t x = longer[lead + i];
+    const std::int64_t y = shorter[i];
+    require(x == y || x == 1 || y == 1, ErrorCode::invalid_argument,
+            "shapes {} and {} do not broadcast: extents {} and {} differ and neither is 1",
+            to_string(a), to_string(b), a.size() >= b.size() ? x : y, a.size() >= b.size() ? y : x);
+    result[lead + i] = x == 1 ? y : x;
+  }
+  return result;
+}
+
+Dims contiguous_strides(const Shape& shape) {
+  elements(shape);  // refuses what would overflow below
+  Dims strides(shape.size(), 1);
+  for (std::size_t i = shape.size(); i-- > 1;) {
+    strides[i - 1] = strides[i] * std::max<std::int64_t>(shape[i], 1);
+  }
+  return strides;
+}
+
+}  // namespace heddle
