@@ -1,0 +1,145 @@
+// Costs: what an op must move and compute at least, whatever the kernel.
+#include <algorithm>
+
+#include "heddle/op.h"
+
+namespace heddle {
+
+namespace {
+
+using Inputs = std::span<const TensorSpec>;
+
+double count(const TensorSpec& spec) {
+  return static_cast<double>(elements(spec.shape));
+}
+double bytes(const TensorSpec& spec) {
+  return static_cast<double>(byte_size(spec));
+}
+
+double bytes_of_all(Inputs specs) {
+  double total = 0;
+  for (const TensorSpec& spec : specs) total += bytes(spec);
+  return total;
+}
+
+/// Bytes of `rows` rows (axis 0) of a tensor.
+double bytes_of_rows(const TensorSpec& spec, double rows) {
+  const double all = static_cast<double>(spec.shape[0]);
+  return all > 0 ? bytes(spec) / all * rows : 0;
+}
+
+Cost whole(Inputs in, Inputs out, double operations) {
+  return {bytes_of_all(in) + bytes_of_all(out), operations};
+}
+
+// Operations for one element: multiplications and additions each count as one, a function as one.
+constexpr double kSoftmaxOperations = 4;    // subtract, exp, add, scale
+constexpr double kRmsNormOperations = 4;    // square, add, scale, weight
+constexpr double kLayerNormOperations = 7;  // and mean, difference, bias
+constexpr double kRopeOperations = 3;       // four products and two sums a pair
+
+double norm_operations(Inputs in, double each) {
+  return each * count(in[0]);
+}
+
+/// Bytes that a write of rows moves: what it is given but the state, and the rows in the state.
+double row_write_bytes(Inputs in) {
+  return bytes_of_all(in.subspan(1)) + bytes_of_rows(in[0], static_cast<double>(in[1].shape[0]));
+}
+
+/// Pairs of a query and a key that see each other, for one head.
+double visible_pairs(const Attention& op, double queries, double keys) {
+  if (op.mask != Attention::Mask::causal) return queries * keys;
+  // Query i sees keys - queries + i + 1 of them.
+  const double most = op.window > 0 ? std::min<double>(op.window, keys) : keys;
+  const double first = std::clamp(keys - queries + 1, 0.0, most);
+  return queries * (first + most) / 2;
+}
+
+Cost attention_cost(const Attention& op, Inputs in, Inputs out) {
+  const Shape& q = in[0].shape;
+  const std::size_t heads = op.sequence_first ? 2 : 1;
+  const std::size_t length = op.sequence_first ? 1 : 2;
+  const double pairs =
+      visible_pairs(op, static_cast<double>(q[length]), static_cast<double>(in[1].shape[length])) *
+      static_cast<double>(q[0] * q[heads]);
+  const double widths = static_cast<double>(q[3] + in[2].shape[3]);
+  return whole(in, out, pairs * (2 * widths + kSoftmaxOperations));
+}
+
+/// How long sequences are is data; this takes them as long as table and states allow.
+Cost attend_cost(const Attend& op, Inputs in, Inputs out) {
+  const double rows = static_cast<double>(in[1].shape[0]);
+  const double context =
+      std::min(rows, static_cast<double>(in[3].shape[1]) * static_cast<double>(op.block_size));
+  const double seen = op.window > 0 ? std::min<double>(context, op.window) : context;
+  const double sequences = static_cast<double>(in[3].shape[0]);
+  const double read = std::min(rows, seen * sequences);
+  const Shape& q = in[0].shape;
+  const double pairs = static_cast<double>(q[0] * q[1]) * seen;
+  return {bytes(in[0]) + bytes_of_rows(in[1], read) + bytes_of_rows(in[2], read) +
+              bytes_of_all(in.subspan(3)) + bytes_of_all(out),
+          pairs * (4 * static_cast<double>(q[2]) + kSoftmaxOperations)};
+}
+
+template <class... Fs>
+struct Overloaded : Fs... {
+  using Fs::operator()...;
+};
+
+}  // namespace
+
+Cost cost(const Op& op, Inputs in, Inputs out) {
+  if (is_leaf(op) || is_view(op)) return {};
+  return std::visit(
+      Overloaded{
+          [&](const GatherRows&) -> Cost {
+            const double rows = count(in[1]);
+            return {bytes(in[1]) + bytes_of_rows(in[0], rows) + bytes(out[0]), 0};
+          },
+          [&](const WriteRows&) -> Cost {
+            return {row_write_bytes(in), 0};
+          },
+          [&](const RopeWriteRows& o) -> Cost {
+            const double each = (o.rope ? kRopeOperations : 0) + o.has_bias;
+            return {row_write_bytes(in), each * count(in[1])};
+          },
+          [&](const Feed& o) -> Cost {
+            const double moved = o.kind == Feed::Kind::row ? bytes(in[0]) : bytes(in[1]);
+            return {2 * moved + bytes_of_all(in.subspan(2)), 0};
+          },
+          [&](const Contiguous&) { return whole(in, out, 0); },
+          [&](const Repack&) { return whole(in, out, 0); },
+          [&](const Concatenate&) { return whole(in, out, 0); },
+          [&](const Reduce&) { return whole(in, out, count(in[0])); },
+          [&](const GatedMultiply&) { return whole(in, out, 2 * count(out[0])); },
+          [&](const Softmax&) { return whole(in, out, norm_operations(in, kSoftmaxOperations)); },
+          [&](const RmsNorm&) { return whole(in, out, norm_operations(in, kRmsNormOperations)); },
+          [&](const AddRmsNorm&) {
+            return whole(in, out, norm_operations(in, 1 + kRmsNormOperations));
+          },
+          [&](const LayerNorm&) {
+            return whole(in, out, norm_operations(in, kLayerNormOperations));
+          },
+          [&](const Matmul&) {
+            return whole(in, out, 2 * count(out[0]) * static_cast<double>(in[0].shape.back()));
+          },
+          [&](const Linear&) {
+            double operations = 0;
+            for (const TensorSpec& o : out) {
+              operations += 2 * count(o) * static_cast<double>(in[0].shape.back());
+            }
+            return whole(in, out, operations);
+          },
+          [&](const Rope& o) {
+            return whole(in, out, (kRopeOperations + o.has_bias) * count(in[0]));
+          },
+          [&](const RopeTable&) { return whole(in, out, kRopeOperations * count(in[0])); },
+          [&](const Attention& o) { return attention_cost(o, in, out); },
+          [&](const Attend& o) { return attend_cost(o, in, out); },
+          [&](const auto&) { return whole(in, out, count(out[0])); },  // one for each element
+      },
+      op);
+}
+
+}  // namespace heddle

@@ -1,0 +1,320 @@
+#include <algorithm>
+
+#include "op/infer.h"
+
+namespace heddle {
+
+namespace {
+
+/// Kinds of dtypes, as a set.
+enum : unsigned { kBool = 1, kInteger = 2, kFloat = 4, kComplex = 8 };
+constexpr unsigned kNumber = kInteger | kFloat | kComplex;
+constexpr unsigned kPlain = kBool | kNumber;
+
+unsigned kind_of(DType dtype) {
+  switch (info(dtype).kind) {
+    case DTypeKind::boolean:
+      return kBool;
+    case DTypeKind::unsigned_int:
+    case DTypeKind::signed_int:
+      return kInteger;
+    case DTypeKind::floating:
+      return kFloat;
+    case DTypeKind::complex:
+      return kComplex;
+    case DTypeKind::block:
+      return 0;
+  }
+  return 0;
+}
+
+std::string describe(unsigned kinds) {
+  std::string text;
+  const auto add = [&](unsigned kind, const char* word) {
+    if (!(kinds & kind)) return;
+    if (!text.empty()) text += " or ";
+    text += word;
+  };
+  add(kBool, "bool");
+  add(kInteger, "integer");
+  add(kFloat, "floating");
+  add(kComplex, "complex");
+  return text;
+}
+
+void check_kind(const Operands& in, std::size_t i, unsigned kinds) {
+  in.check_plain(i);
+  in.check(kind_of(in[i].dtype) & kinds, "is not defined for {}; its dtype must be {}",
+           to_string(in[i]), describe(kinds));
+}
+
+unsigned accepted(UnaryKind kind) {
+  using enum UnaryKind;
+  switch (kind) {
+    case abs:
+    case negative:
+    case sign:
+    case square:
+      return kNumber;
+    case sqrt:
+    case rsqrt:
+    case reciprocal:
+    case exp:
+    case log:
+    case sin:
+    case cos:
+    case tan:
+    case sinh:
+    case cosh:
+    case tanh:
+    case isnan:
+    case isinf:
+    case isfinite:
+      return kFloat | kComplex;
+    case logical_not:
+      return kPlain;
+    default:
+      return kFloat;
+  }
+}
+
+DType result_of(UnaryKind kind, DType dtype) {
+  using enum UnaryKind;
+  switch (kind) {
+    case logical_not:
+    case isnan:
+    case isinf:
+    case isfinite:
+      return DType::bool_;
+    case abs:
+      return dtype == DType::complex64 ? DType::f32 : dtype;
+    default:
+      return dtype;
+  }
+}
+
+unsigned accepted(BinaryKind kind) {
+  using enum BinaryKind;
+  switch (kind) {
+    case add:
+    case multiply:
+    case logical_and:
+    case logical_or:
+      return kPlain;
+    case subtract:
+    case power:
+      return kNumber;
+    case maximum:
+    case minimum:
+      return kBool | kInteger | kFloat;
+    case divide:
+      return kFloat | kComplex;
+    case floor_divide:
+    case remainder:
+      return kInteger | kFloat;
+    case logaddexp:
+    case arctan2:
+      return kFloat;
+    case bitwise_and:
+    case bitwise_or:
+    case bitwise_xor:
+      return kBool | kInteger;
+    case left_shift:
+    case right_shift:
+      return kInteger;
+  }
+  return 0;
+}
+
+bool gives_bool(BinaryKind kind) {
+  return kind == BinaryKind::logical_and || kind == BinaryKind::logical_or;
+}
+
+DType accumulated(DType dtype) {
+  const bool small = dtype == DType::bool_ || (is_integer(dtype) && info(dtype).block_bytes < 4);
+  return small ? DType::i32 : dtype;
+}
+
+DType reduced_dtype(const Operands& in, ReduceKind kind) {
+  const DType dtype = in[0].dtype;
+  switch (kind) {
+    case ReduceKind::sum:
+    case ReduceKind::prod:
+      check_kind(in, 0, kPlain);
+      return accumulated(dtype);
+    case ReduceKind::mean:
+      check_kind(in, 0, kPlain);
+      return is_integer(dtype) || dtype == DType::bool_ ? DType::f32 : dtype;
+    case ReduceKind::max:
+    case ReduceKind::min:
+      check_kind(in, 0, kBool | kInteger | kFloat);
+      return dtype;
+  }
+  return dtype;
+}
+
+void check_reduced_axes(const Operands& in, const Dims& axes) {
+  const auto rank = static_cast<std::int64_t>(in[0].shape.size());
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    in.check(axes[i] >= 0 && axes[i] < rank, "axis {} is outside [0, {}) of {}", axes[i], rank,
+             to_string(in[0]));
+    in.check(i == 0 || axes[i - 1] < axes[i], "axes {} are not sorted and distinct",
+             to_string(axes));
+  }
+}
+
+/// Operand `first` is x [..., D], the `more` operands before the weight are like it.
+std::size_t check_norm(const Operands& in, std::size_t more, bool has_weight, bool has_bias,
+                       const char* what) {
+  const std::size_t count = 1 + more + has_weight + has_bias;
+  in.check_count(
+      count, fmt::format("{}{}{}", what, has_weight ? ", weight" : "", has_bias ? ", bias" : ""));
+  in.check_min_rank(0, 1, "x");
+  in.check_floating(0, "x");
+  const std::int64_t width = in[0].shape.back();
+  std::size_t next = 1 + more;
+  if (has_weight) in.check_vector(next++, width, in[0].dtype, "the weight");
+  if (has_bias) in.check_vector(next++, width, in[0].dtype, "the bias");
+  return count;
+}
+
+Shape batch_of(const Shape& shape) {
+  return Shape(std::span<const std::int64_t>(shape.begin(), shape.size() - 2));
+}
+
+bool is_weight_dtype(DType dtype) {
+  return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16 || is_block(dtype);
+}
+
+}  // namespace
+
+Specs infer_op(const Unary& op, const Operands& in) {
+  in.check_count(1, "x");
+  check_kind(in, 0, accepted(op.kind));
+  return {{result_of(op.kind, in[0].dtype), in[0].shape}};
+}
+
+Specs infer_op(const Binary& op, const Operands& in) {
+  in.check_count(2, "a, b");
+  in.check_one_dtype();
+  check_kind(in, 0, accepted(op.kind));
+  return {{gives_bool(op.kind) ? DType::bool_ : in[0].dtype, in.broadcast()}};
+}
+
+Specs infer_op(const Compare& op, const Operands& in) {
+  in.check_count(2, "a, b");
+  in.check_one_dtype();
+  const bool ordered = op.kind != CompareKind::equal && op.kind != CompareKind::not_equal;
+  check_kind(in, 0, ordered ? kPlain & ~kComplex : kPlain);
+  return {{DType::bool_, in.broadcast()}};
+}
+
+Specs infer_op(const Select&, const Operands& in) {
+  in.check_count(3, "condition, a, b");
+  in.check(in[0].dtype == DType::bool_, "the condition is {}; it must be bool", to_string(in[0]));
+  in.check_one_dtype(1);
+  check_kind(in, 1, kPlain);
+  return {{in[1].dtype, in.broadcast()}};
+}
+
+Specs infer_op(const GatedMultiply& op, const Operands& in) {
+  using enum UnaryKind;
+  in.check_count(2, "gate, up");
+  in.check(op.activation == silu || op.activation == gelu || op.activation == gelu_tanh ||
+               op.activation == relu,
+           "activation {}; it must be silu, gelu, gelu_tanh or relu", to_string(op.activation));
+  in.check_floating(0, "the gate");
+  in.check_spec(1, in[0], "up");
+  return {in[0]};
+}
+
+Specs infer_op(const Reduce& op, const Operands& in) {
+  in.check_count(1, "x");
+  check_reduced_axes(in, op.axes);
+  const DType dtype = reduced_dtype(in, op.kind);
+  Shape result;
+  bool of_nothing = false;
+  for (std::size_t i = 0, next = 0; i < in[0].shape.size(); ++i) {
+    const bool reduced = next < op.axes.size() && op.axes[next] == static_cast<std::int64_t>(i);
+    if (reduced) {
+      ++next;
+      of_nothing = of_nothing || in[0].shape[i] == 0;
+      if (op.keepdims) result.push_back(1);
+    } else {
+      result.push_back(in[0].shape[i]);
+    }
+  }
+  const bool has_identity = op.kind == ReduceKind::sum || op.kind == ReduceKind::prod;
+  in.check(has_identity || !of_nothing, "{} of nothing: {} over axes {}", to_string(op.kind),
+           to_string(in[0]), to_string(op.axes));
+  return {{dtype, result}};
+}
+
+Specs infer_op(const Softmax&, const Operands& in) {
+  in.check_count(1, "x");
+  in.check_min_rank(0, 1, "x");
+  in.check_floating(0, "x");
+  return {in[0]};
+}
+
+Specs infer_op(const RmsNorm& op, const Operands& in) {
+  check_norm(in, 0, op.has_weight, op.has_bias, "x");
+  return {in[0]};
+}
+
+Specs infer_op(const AddRmsNorm& op, const Operands& in) {
+  check_norm(in, 1, op.has_weight, op.has_bias, "a, b");
+  in.check_spec(1, in[0], "b");
+  return {in[0], in[0]};
+}
+
+Specs infer_op(const LayerNorm& op, const Operands& in) {
+  check_norm(in, 0, op.has_weight, op.has_bias, "x");
+  return {in[0]};
+}
+
+Specs infer_op(const Matmul&, const Operands& in) {
+  in.check_count(2, "a, b");
+  in.check_min_rank(0, 2, "a");
+  in.check_min_rank(1, 2, "b");
+  in.check_floating(0, "a");
+  in.check_one_dtype();
+  const Shape& a = in[0].shape;
+  const Shape& b = in[1].shape;
+  in.check(a.back() == b[b.size() - 2], "{} and {}: the columns of a are not the rows of b",
+           to_string(in[0]), to_string(in[1]));
+  const TensorSpec batches[] = {{in[0].dtype, batch_of(a)}, {in[1].dtype, batch_of(b)}};
+  Shape result;
+  try {
+    result = broadcast_shapes(batches[0].shape, batches[1].shape);
+  } catch (const Error&) {
+    in.check(false, "the batches of {} and {} do not broadcast", to_string(in[0]),
+             to_string(in[1]));
+  }
+  result.push_back(a[a.size() - 2]);
+  result.push_back(b.back());
+  return {{in[0].dtype, result}};
+}
+
+Specs infer_op(const Linear&, const Operands& in) {
+  in.check(in.size() >= 2, "takes x and at least one weight, but was given {} ({})", in.size(),
+           to_string(in.all()));
+  in.check_min_rank(0, 1, "x");
+  in.check(in[0].dtype == DType::f32, "x is {}; it must be f32", to_string(in[0]));
+  Specs outputs;
+  for (std::size_t i = 1; i < in.size(); ++i) {
+    const TensorSpec& weight = in[i];
+    in.check(is_weight_dtype(weight.dtype),
+             "weight {} is {}; it must be f32, f16, bf16 or a block type", i - 1,
+             to_string(weight));
+    in.check(weight.shape.size() == 2 && weight.shape[1] == in[0].shape.back(),
+             "weight {} is {}; for x {} it must be [out, {}]", i - 1, to_string(weight),
+             to_string(in[0]), in[0].shape.back());
+    Shape shape = in[0].shape;
+    shape[shape.size() - 1] = weight.shape[0];
+    outputs.push_back({DType::f32, shape});
+  }
+  return outputs;
+}
+
+}  // namespace heddle
