@@ -1,0 +1,119 @@
+#include "device/cpu/convert.h"
+
+#include <cstring>
+
+#include "device/cpu/isa.h"
+#include "device/cpu/simd_targets.h"
+#include "heddle/half.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "device/cpu/convert.cpp"
+#include "hwy/foreach_target.h"
+//
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heddle::cpu {
+
+#ifndef HEDDLE_CPU_CONVERT_ONCE
+#define HEDDLE_CPU_CONVERT_ONCE
+struct ConvertTable {
+  WidenFunction widen_f16, widen_bf16;
+  NarrowFunction narrow_f16, narrow_bf16;
+};
+#endif
+
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+void widen_bf16(const void* from, float* to, std::int64_t n) {
+  const auto* in = static_cast<const std::uint16_t*>(from);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const std::uint32_t bits = static_cast<std::uint32_t>(in[i]) << 16;
+    std::memcpy(to + i, &bits, sizeof bits);
+  }
+}
+
+void narrow_bf16(const float* from, void* to, std::int64_t n) {
+  auto* out = static_cast<std::uint16_t*>(to);
+  for (std::int64_t i = 0; i < n; ++i) out[i] = bf16(from[i]).bits;
+}
+
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+
+void widen_f16(const void* from, float* to, std::int64_t n) {
+  const auto* in = static_cast<const std::uint16_t*>(from);
+  std::int64_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    const __m128i half = _mm_loadu_si128(reinterpret_cast<const __m128i*>(in + i));
+    _mm256_storeu_ps(to + i, _mm256_cvtph_ps(half));
+  }
+  for (; i < n; ++i) to[i] = f16_bits_to_f32(in[i]);
+}
+
+void narrow_f16(const float* from, void* to, std::int64_t n) {
+  auto* out = static_cast<std::uint16_t*>(to);
+  std::int64_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    const __m128i half = _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), half);
+  }
+  for (; i < n; ++i) out[i] = f32_to_f16_bits(from[i]);
+}
+
+#else
+
+void widen_f16(const void* from, float* to, std::int64_t n) {
+  const auto* in = static_cast<const std::uint16_t*>(from);
+  for (std::int64_t i = 0; i < n; ++i) to[i] = f16_bits_to_f32(in[i]);
+}
+
+void narrow_f16(const float* from, void* to, std::int64_t n) {
+  auto* out = static_cast<std::uint16_t*>(to);
+  for (std::int64_t i = 0; i < n; ++i) out[i] = f32_to_f16_bits(from[i]);
+}
+
+#endif
+
+const ConvertTable& convert_table() {
+  static constexpr ConvertTable kTable{widen_f16, widen_bf16, narrow_f16, narrow_bf16};
+  return kTable;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace heddle::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace heddle::cpu {
+
+namespace {
+
+const ConvertTable& converters() {
+  HEDDLE_SIMD_RETURN(convert_table);
+}
+
+void widen_f32(const void* from, float* to, std::int64_t n) {
+  if (n > 0) std::memmove(to, from, static_cast<std::size_t>(n) * sizeof(float));
+}
+void narrow_f32(const float* from, void* to, std::int64_t n) {
+  if (n > 0) std::memmove(to, from, static_cast<std::size_t>(n) * sizeof(float));
+}
+
+}  // namespace
+
+WidenFunction widen_function(DType from) {
+  if (from == DType::f32) return widen_f32;
+  if (from == DType::f16) return converters().widen_f16;
+  return from == DType::bf16 ? converters().widen_bf16 : nullptr;
+}
+
+NarrowFunction narrow_function(DType to) {
+  if (to == DType::f32) return narrow_f32;
+  if (to == DType::f16) return converters().narrow_f16;
+  return to == DType::bf16 ? converters().narrow_bf16 : nullptr;
+}
+
+}  // namespace heddle::cpu
+#endif

@@ -1,0 +1,150 @@
+// The CPU device: memory, and which family prepares which op.
+#include <array>
+#include <new>
+
+#include "base/check.h"
+#include "device/cpu/kernel.h"
+#include "device/cpu/stream.h"
+
+namespace heddle {
+namespace cpu {
+
+namespace {
+
+constexpr std::size_t kAlignment = 64;  // a cache line, and the widest vector
+// Bytes a process can address; sizes beyond are answered before an allocator sees them.
+constexpr std::size_t kMostBytes = std::size_t{1} << 47;
+
+class OwnedBuffer final : public Buffer {
+ public:
+  OwnedBuffer(Device& device, std::size_t size, std::byte* memory) : Buffer(device, size, memory) {}
+  ~OwnedBuffer() override { ::operator delete (host(), std::align_val_t{kAlignment}); }
+};
+
+class ImportedBuffer final : public Buffer {
+ public:
+  ImportedBuffer(Device& device, std::span<std::byte> memory, std::shared_ptr<const void> owner)
+      : Buffer(device, memory.size(), memory.data()), owner_(std::move(owner)) {}
+
+ private:
+  std::shared_ptr<const void> owner_;
+};
+
+// ---- Dispatch
+
+using PrepareFamily = Prepared (*)(const PrepareArgs&);
+
+template <class T, class... Ts>
+concept one_of = (std::is_same_v<T, Ts> || ...);
+
+template <class T>
+constexpr PrepareFamily family() {
+  if constexpr (one_of<T, Contiguous, Concatenate, Arange>) return prepare_copy;
+  if constexpr (one_of<T, Cast>) return prepare_cast;
+  if constexpr (one_of<T, Unary, Binary, Compare, Select, GatedMultiply>) {
+    return prepare_elementwise;
+  }
+  if constexpr (one_of<T, Reduce, Softmax>) return prepare_reduce;
+  if constexpr (one_of<T, RmsNorm, AddRmsNorm, LayerNorm>) return prepare_norm;
+  if constexpr (one_of<T, GatherRows, WriteRows, Feed>) return prepare_rows;
+  if constexpr (one_of<T, Rope, RopeTable, RopeWriteRows>) return prepare_rope;
+  if constexpr (one_of<T, Repack>) return prepare_repack;
+  if constexpr (one_of<T, Linear>) return prepare_linear;
+  if constexpr (one_of<T, Matmul>) return prepare_matmul;
+  if constexpr (one_of<T, Attention>) return prepare_attention;
+  if constexpr (one_of<T, Attend>) return prepare_attend;
+  return nullptr;  // leaves and views: nothing to compute
+}
+
+template <std::size_t... I>
+constexpr std::array<PrepareFamily, kOpCount> families(std::index_sequence<I...>) {
+  return {family<std::variant_alternative_t<I, Op>>()...};
+}
+constexpr auto kFamilies = families(std::make_index_sequence<kOpCount>());
+
+void check_outputs(const PrepareArgs& args) {
+  std::vector<TensorSpec> specs;
+  for (const OperandSpec& input : args.inputs) specs.push_back(input.spec);
+  const std::vector<TensorSpec> expected = infer(args.op, specs);
+  require(expected.size() == args.outputs.size(), ErrorCode::invalid_argument,
+          "{}: it has {} outputs, {} were given", name(args.op), expected.size(),
+          args.outputs.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    require(expected[i] == args.outputs[i].spec, ErrorCode::invalid_argument,
+            "{}: output {} is {}, {} was given", name(args.op), i, to_string(expected[i]),
+            to_string(args.outputs[i].spec));
+  }
+}
+
+// ---- The device
+
+class CpuDevice final : public Device {
+ public:
+  std::string_view name() const noexcept override { return "cpu"; }
+  std::size_t alignment() const noexcept override { return kAlignment; }
+
+  Prepared prepare(const Op& op, std::span<const OperandSpec> inputs,
+                   std::span<const OperandSpec> outputs) override {
+    const PrepareFamily prepare_family = kFamilies[op.index()];
+    if (!prepare_family) {
+      return refuse(
+          fmt::format("{} is not computed: the cpu has kernels for what is neither a leaf "
+                      "nor a view",
+                      heddle::name(op)));
+    }
+    const PrepareArgs args{op, inputs, outputs};
+    check_outputs(args);
+    for (const OperandSpec& output : outputs) {
+      if (output.layout.kind == LayoutKind::strided && !is_contiguous(output)) {
+        return refuse(fmt::format("output {} must be contiguous", to_string(output)));
+      }
+    }
+    return prepare_family(args);
+  }
+
+  std::optional<LayoutKind> preferred_layout(const Op& op, std::size_t operand,
+                                             std::span<const TensorSpec> inputs) const override {
+    return preferred_weight_layout(op, operand, inputs);
+  }
+
+  Ref<Buffer> allocate(std::size_t bytes, MemoryKind) override {
+    void* memory = nullptr;
+    if (bytes <= kMostBytes) {
+      memory = ::operator new (std::max<std::size_t>(bytes, 1), std::align_val_t{kAlignment},
+                               std::nothrow);
+    }
+    require(memory != nullptr, ErrorCode::out_of_memory, "cpu: no memory for {} bytes", bytes);
+    return make_ref<OwnedBuffer>(*this, bytes, static_cast<std::byte*>(memory));
+  }
+
+  Ref<Buffer> import_host(std::span<std::byte> memory, std::shared_ptr<const void> owner) override {
+    return make_ref<ImportedBuffer>(*this, memory, std::move(owner));
+  }
+
+  Ref<Stream> default_stream() override { return stream_; }
+
+  std::unique_ptr<Recording> record(std::span<const RecordedStep> steps) override {
+    return make_recording(steps);
+  }
+  std::unique_ptr<BindingTable> make_binding_table(std::size_t slots) override {
+    return cpu::make_binding_table(slots);
+  }
+
+ private:
+  Ref<Stream> stream_ = make_stream(*this);
+};
+
+}  // namespace
+}  // namespace cpu
+
+// Never destroyed: buffers in static variables may outlive every other static.
+Device& cpu_device() {
+  static Device& device = *new cpu::CpuDevice;
+  return device;
+}
+
+Ref<Buffer> allocate_host(std::size_t bytes) {
+  return cpu_device().allocate(bytes, MemoryKind::host_visible);
+}
+
+}  // namespace heddle

@@ -1,0 +1,138 @@
+// Vector functions of float, for one Highway target: to be included again for each.
+#if defined(HEDDLE_CPU_MATH_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEDDLE_CPU_MATH_INL
+#undef HEDDLE_CPU_MATH_INL
+#else
+#define HEDDLE_CPU_MATH_INL
+#endif
+
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heddle::cpu::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using FloatTag = hn::ScalableTag<float>;
+using FloatVec = hn::Vec<FloatTag>;
+
+HWY_INLINE HWY_ATTR FloatVec constant(float value) {
+  return hn::Set(FloatTag(), value);
+}
+
+/// c0 + c1 x + c2 x^2 + ..., by Horner's rule.
+HWY_INLINE HWY_ATTR FloatVec polynomial(FloatVec, float c0) {
+  return constant(c0);
+}
+template <class... Rest>
+HWY_INLINE HWY_ATTR FloatVec polynomial(FloatVec x, float c0, Rest... rest) {
+  return hn::MulAdd(polynomial(x, rest...), x, constant(c0));
+}
+
+/// 2^n for whole n in [-126, 127].
+HWY_INLINE HWY_ATTR FloatVec power_of_two(hn::VFromD<hn::RebindToSigned<FloatTag>> n) {
+  const hn::RebindToSigned<FloatTag> di;
+  return hn::BitCast(FloatTag(), hn::ShiftLeft<23>(hn::Add(n, hn::Set(di, 127))));
+}
+
+// e^x = 2^n e^r with |r| <= ln(2)/2. ln 2 is split so that n times its high part is exact; the
+// polynomial is a Chebyshev fit of (e^r - 1 - r) / r^2 with an error of 1.4e-9.
+HWY_INLINE HWY_ATTR FloatVec exp(FloatVec x) {
+  const hn::RebindToSigned<FloatTag> di;
+  const FloatVec clamped = hn::Min(hn::Max(x, constant(-105.0f)), constant(89.0f));
+  const FloatVec n = hn::Round(hn::Mul(clamped, constant(1.44269504f)));
+  FloatVec r = hn::NegMulAdd(n, constant(0.693359375f), clamped);
+  r = hn::NegMulAdd(n, constant(-2.12194440e-4f), r);
+  const FloatVec p = polynomial(r, 0.5f, 0.166666667f, 0.0416664642f, 0.00833331084f,
+                                0.00139337307f, 0.000198910805f);
+  const FloatVec e = hn::Add(hn::MulAdd(hn::Mul(r, r), p, r), constant(1.0f));
+  // In two steps, so that results may be subnormal or infinite.
+  const auto whole = hn::ConvertTo(di, n);
+  const auto half = hn::ShiftRight<1>(whole);
+  const FloatVec scaled =
+      hn::Mul(hn::Mul(e, power_of_two(half)), power_of_two(hn::Sub(whole, half)));
+  return hn::IfThenElse(hn::IsNaN(x), x, scaled);
+}
+
+/// Works from e^-|x|, which never overflows.
+HWY_INLINE HWY_ATTR FloatVec sigmoid(FloatVec x) {
+  const FloatVec e = exp(hn::Neg(hn::Abs(x)));
+  const FloatVec numerator = hn::IfThenElse(hn::Lt(x, constant(0.0f)), e, constant(1.0f));
+  return hn::Div(numerator, hn::Add(e, constant(1.0f)));
+}
+
+HWY_INLINE HWY_ATTR FloatVec silu(FloatVec x) {
+  return hn::Mul(x, sigmoid(x));
+}
+
+// Below 0.625 a polynomial (Chebyshev fit of (tanh(x)/x - 1) / x^2 in x^2, error 1.8e-9), which
+// keeps small values exact; above it 1 - 2 / (e^2x + 1).
+HWY_INLINE HWY_ATTR FloatVec tanh(FloatVec x) {
+  const FloatVec a = hn::Abs(x), s = hn::Mul(x, x);
+  const FloatVec p = polynomial(s, -0.333333331f, 0.133333001f, -0.0539584616f, 0.0217625029f,
+                                -0.00832318706f, 0.00226950168f);
+  const FloatVec small = hn::MulAdd(hn::Mul(x, s), p, x);
+  const FloatVec e = exp(hn::Add(a, a));
+  const FloatVec large =
+      hn::Sub(constant(1.0f), hn::Div(constant(2.0f), hn::Add(e, constant(1.0f))));
+  return hn::IfThenElse(hn::Lt(a, constant(0.625f)), small, hn::CopySign(large, x));
+}
+
+/// e^(-factor x^2) with its full relative accuracy: the square of x's high bits is exact, and so is
+/// what a factor of 1 or 1/2 makes of it.
+HWY_INLINE HWY_ATTR FloatVec gauss(FloatVec x, float factor) {
+  const hn::RebindToUnsigned<FloatTag> du;
+  const FloatVec high =
+      hn::BitCast(FloatTag(), hn::And(hn::BitCast(du, x), hn::Set(du, 0xfffff000u)));
+  const FloatVec rest = hn::Mul(hn::Sub(x, high), hn::Add(x, high));
+  return hn::Mul(exp(hn::Mul(constant(-factor), hn::Mul(high, high))),
+                 exp(hn::Mul(constant(-factor), rest)));
+}
+
+// erfc(z) / e^(-z^2) for z >= 0 as R(z) / (1 + 2z); R is a Chebyshev fit in t = (z-3)/(z+3), error
+// 4e-9.
+HWY_INLINE HWY_ATTR FloatVec scaled_erfc(FloatVec z) {
+  const FloatVec t = hn::Div(hn::Sub(z, constant(3.0f)), hn::Add(z, constant(3.0f)));
+  const FloatVec r =
+      polynomial(t, 1.25300806f, -0.13562115f, -0.0475623285f, 0.129646746f, -0.119271729f,
+                 0.0682929452f, -0.0237957587f, 0.00257612559f, 0.00200346947f, -0.000785626298f,
+                 -0.000272670748f);
+  return hn::Div(r, hn::MulAdd(constant(2.0f), z, constant(1.0f)));
+}
+
+// Below 1 a polynomial (Chebyshev fit of erf(x)/x in x^2, error 3.4e-11).
+HWY_INLINE HWY_ATTR FloatVec erf(FloatVec x) {
+  const FloatVec a = hn::Abs(x), s = hn::Mul(x, x);
+  const FloatVec p = polynomial(s, 1.12837917f, -0.376126385f, 0.112837825f, -0.0268654307f,
+                                0.00522103181f, -0.000848408041f, 0.00011265959f, -9.66704457e-6f);
+  const FloatVec bounded = hn::Min(a, constant(10.0f));
+  const FloatVec tail = hn::Mul(gauss(bounded, 1.0f), scaled_erfc(bounded));
+  const FloatVec large = hn::CopySign(hn::Sub(constant(1.0f), tail), x);
+  const FloatVec value = hn::IfThenElse(hn::Lt(a, constant(1.0f)), hn::Mul(x, p), large);
+  return hn::IfThenElse(hn::IsNaN(x), x, value);
+}
+
+// x * Phi(x), with Phi from erfc so that its small values keep their relative accuracy.
+HWY_INLINE HWY_ATTR FloatVec gelu(FloatVec x) {
+  const FloatVec bounded = hn::Min(hn::Abs(x), constant(15.0f));
+  const FloatVec scaled = scaled_erfc(hn::Mul(bounded, constant(0.707106781f)));
+  const FloatVec tail = hn::Mul(constant(0.5f), hn::Mul(gauss(bounded, 0.5f), scaled));
+  const FloatVec phi =
+      hn::IfThenElse(hn::Lt(x, constant(0.0f)), tail, hn::Sub(constant(1.0f), tail));
+  return hn::Mul(x, phi);
+}
+
+// 0.5 x (1 + tanh(u)) = x sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x^3).
+HWY_INLINE HWY_ATTR FloatVec gelu_tanh(FloatVec x) {
+  const FloatVec cubic = hn::MulAdd(hn::Mul(hn::Mul(x, x), x), constant(0.044715f), x);
+  return hn::Mul(x, sigmoid(hn::Mul(cubic, constant(1.59576912f))));
+}
+
+HWY_INLINE HWY_ATTR FloatVec relu(FloatVec x) {
+  return hn::IfThenElse(hn::Lt(x, constant(0.0f)), constant(0.0f), x);  // NaN passes
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace heddle::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

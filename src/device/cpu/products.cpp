@@ -1,0 +1,29 @@
+#include "device/cpu/products.h"
+
+namespace heddle::cpu {
+
+namespace {
+
+struct Ones {
+  float values[kMostTileRows] = {};
+  constexpr Ones() {
+    for (float& value : values) value = 1.0f;
+  }
+};
+constexpr Ones kOnesTable;
+
+}  // namespace
+
+const float* const kOnes = kOnesTable.values;
+
+const Products& products(Isa level) {
+#if defined(__x86_64__)
+  if (level == Isa::avx512) return avx512::kProducts;
+  if (level == Isa::avx2) return avx2::kProducts;
+#else
+  static_cast<void>(level);
+#endif
+  return portable::kProducts;
+}
+
+}  // namespace heddle::cpu

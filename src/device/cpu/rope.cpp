@@ -1,0 +1,283 @@
+// Rotary embeddings: rope, rope_table and rope_write_rows, for f32, f16 and bf16.
+#include <cmath>
+#include <cstring>
+
+#include "base/check.h"
+#include "device/cpu/parallel.h"
+#include "device/cpu/rows.h"
+#include "device/cpu/types.h"
+
+namespace heddle::cpu {
+
+namespace {
+
+constexpr std::int64_t kMostFeatures = 1024;  // of a head: what the stack holds
+
+// ---- Angles
+
+/// sin and cos of angle / (pi / 2) quarter turns, for angles up to 1e8: the turn is taken off in
+/// double, so that what remains is exact to 1e-8, and the rest is Taylor's series in float on
+/// [-pi/4, pi/4], whose first omitted terms are below 3e-9.
+void sin_cos(double angle, float& sin, float& cos) {
+  constexpr double kRound = 0x1.8p52;  // adding it leaves a whole number in the low bits
+  const double quarter = (angle * (2.0 / M_PI) + kRound) - kRound;
+  const auto r = static_cast<float>(angle - quarter * (M_PI / 2.0));
+  const auto turn = static_cast<std::int64_t>(quarter);
+  const float s = r * r;
+  const float sin_r =
+      r + r * s * (-1.0f / 6 + s * (1.0f / 120 + s * (-1.0f / 5040 + s * (1.0f / 362880))));
+  const float cos_r =
+      1.0f + s * (-0.5f +
+                  s * (1.0f / 24 + s * (-1.0f / 720 + s * (1.0f / 40320 + s * (-1.0f / 3628800)))));
+  const bool swap = turn & 1;
+  const float sin_sign = turn & 2 ? -1.0f : 1.0f, cos_sign = (turn + 1) & 2 ? -1.0f : 1.0f;
+  sin = sin_sign * (swap ? cos_r : sin_r);
+  cos = cos_sign * (swap ? sin_r : cos_r);
+}
+
+/// Cosines and sines of one token's pairs.
+struct Turns {
+  alignas(64) float cos[kMostFeatures / 2];
+  alignas(64) float sin[kMostFeatures / 2];
+};
+
+/// Radians that each pair turns by from a position to the next.
+std::vector<double> frequencies(const RopeAngles& angles) {
+  std::vector<double> result;
+  for (std::int64_t i = 0; i < angles.dims / 2; ++i) {
+    const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(angles.dims);
+    result.push_back(static_cast<double>(angles.scale) *
+                     std::pow(static_cast<double>(angles.base), exponent));
+  }
+  return result;
+}
+
+struct Angles {
+  std::vector<double> frequency;
+  BlockSource factors;
+  bool has_factors = false;
+
+  void at(std::int32_t position, const std::byte* factor_data, Turns& turns) const {
+    BlockBuffer scratch;
+    const auto pairs = static_cast<std::int64_t>(frequency.size());
+    const float* factor = has_factors ? factors.floats(factor_data, 0, pairs, scratch) : nullptr;
+    for (std::int64_t i = 0; i < pairs; ++i) {
+      double angle = position * frequency[static_cast<std::size_t>(i)];
+      if (factor) angle /= factor[i];
+      sin_cos(angle, turns.sin[i], turns.cos[i]);
+    }
+  }
+};
+
+// ---- Heads
+
+/// How a head of features is read and turned.
+struct Heads {
+  BlockSource x, bias;
+  bool has_bias = false;
+  RopeStyle style = RopeStyle::split_half;
+  std::int64_t heads = 0, features = 0, pairs = 0;
+
+  /// Head `h` of token `t`, with its bias, as floats in `out`, which may be where x lies.
+  void load(const std::byte* x_data, const std::byte* bias_data, std::int64_t t, std::int64_t h,
+            float* out) const {
+    BlockBuffer scratch;
+    for (std::int64_t i = 0; i < features; i += kBlock) {
+      const std::int64_t n = std::min(kBlock, features - i);
+      const float* from = x.floats(x_data, (t * heads + h) * features + i, n, scratch);
+      if (from != out + i) std::memcpy(out + i, from, static_cast<std::size_t>(n) * sizeof(float));
+      if (!has_bias) continue;
+      const float* b = bias.floats(bias_data, h * features + i, n, scratch);
+      for (std::int64_t k = 0; k < n; ++k) out[i + k] += b[k];
+    }
+  }
+
+  void turn(const Turns& turns, float* head) const {
+    const std::int64_t apart = style == RopeStyle::interleaved ? 1 : pairs;
+    const std::int64_t step = style == RopeStyle::interleaved ? 2 : 1;
+    for (std::int64_t i = 0; i < pairs; ++i) {
+      float &a = head[i * step], &b = head[i * step + apart];
+      const float turned_a = a * turns.cos[i] - b * turns.sin[i];
+      b = a * turns.sin[i] + b * turns.cos[i];
+      a = turned_a;
+    }
+  }
+};
+
+Heads make_heads(const OperandSpec& x, RopeStyle style, std::int64_t pairs) {
+  Heads heads;
+  heads.x = BlockSource(x);
+  heads.style = style;
+  heads.heads = x.spec.shape[1];
+  heads.features = x.spec.shape[2];
+  heads.pairs = pairs;
+  return heads;
+}
+
+std::string refusal(const PrepareArgs& args, std::size_t x) {
+  for (const OperandSpec& input : args.inputs) {
+    if (input.layout.kind != LayoutKind::strided) {
+      return fmt::format("{}: operands must be strided, one is {}", name(args.op),
+                         to_string(input));
+    }
+  }
+  const TensorSpec& spec = args.inputs[x].spec;
+  if (!is_float_like(spec.dtype)) {
+    return fmt::format("{}: x must be f32, f16 or bf16, not {}", name(args.op), to_string(spec));
+  }
+  if (spec.shape[2] > kMostFeatures) {
+    return fmt::format("{}: heads of {} features; at most {}", name(args.op), spec.shape[2],
+                       kMostFeatures);
+  }
+  return {};
+}
+
+// ---- Rope and rope_table: the turned x as an output
+
+/// Runs find_turns(launch, token, turns) and turns all heads of each token by what it found.
+template <class FindTurns>
+Run turn_tokens(const Heads& heads, const PrepareArgs& args, FindTurns find_turns) {
+  const BlockSink sink(args.outputs[0].spec.dtype);
+  const std::int64_t tokens = args.inputs[0].spec.shape[0];
+  return [=](const Launch& launch) {
+    const std::byte* bias = heads.has_bias ? launch.inputs[1].data : nullptr;
+    std::byte* out = launch.outputs[0].data;
+    const auto body = [&](std::int64_t begin, std::int64_t end) {
+      Turns turns;
+      alignas(64) float scratch[kMostFeatures];
+      for (std::int64_t t = begin; t < end; ++t) {
+        find_turns(launch, t, turns);
+        for (std::int64_t h = 0; h < heads.heads; ++h) {
+          const std::int64_t at = (t * heads.heads + h) * heads.features;
+          float* head = sink.in_place() ? reinterpret_cast<float*>(out) + at : scratch;
+          heads.load(launch.inputs[0].data, bias, t, h, head);
+          heads.turn(turns, head);
+          sink.store(head, out, at, heads.features);
+        }
+      }
+    };
+    parallel(launch.team, rows_that_count(tokens, launch.extent),
+             row_grain(heads.heads * heads.features), body);
+  };
+}
+
+KernelTraits turn_traits(const PrepareArgs& args) {
+  KernelTraits traits = whole_operand_traits(args.inputs, args.outputs);
+  traits.honours_extent = true;
+  allow_in_place(traits, 0, args.outputs[0], args.inputs.first(1));
+  return traits;
+}
+
+Prepared prepare_angles(const PrepareArgs& args, const Rope& op) {
+  Heads heads = make_heads(args.inputs[0], op.angles.style, op.angles.dims / 2);
+  std::size_t next = 1;
+  heads.has_bias = op.has_bias;
+  if (op.has_bias) heads.bias = BlockSource(args.inputs[next++]);
+  const std::size_t position = next++;
+  Angles angles{frequencies(op.angles), {}, op.angles.has_factors};
+  if (op.angles.has_factors) angles.factors = BlockSource(args.inputs[next]);
+  const auto find_turns = [=, index = BlockSource(args.inputs[position])](
+                              const Launch& launch, std::int64_t t, Turns& turns) {
+    const std::byte* factors = angles.has_factors ? launch.inputs[position + 1].data : nullptr;
+    angles.at(index_at(index, launch.inputs[position], t), factors, turns);
+  };
+  return make_kernel(turn_traits(args), turn_tokens(heads, args, find_turns));
+}
+
+Prepared prepare_table(const PrepareArgs& args, const RopeTable& op) {
+  const std::int64_t rows = args.inputs[1].spec.shape[0], pairs = args.inputs[1].spec.shape[1];
+  const BlockSource cos(args.inputs[1]), sin(args.inputs[2]);
+  const BlockSource index = op.by_position ? BlockSource(args.inputs[3]) : BlockSource();
+  const auto find_turns = [=, by_position = op.by_position](const Launch& launch, std::int64_t t,
+                                                            Turns& turns) {
+    const std::int64_t row = by_position ? index_at(index, launch.inputs[3], t) : t;
+    require(row >= 0 && row < rows, ErrorCode::invalid_argument,
+            "rope_table: index {} of token {} is outside [0, {})", row, t, rows);
+    BlockBuffer scratch;
+    const auto bytes = static_cast<std::size_t>(pairs) * sizeof(float);
+    std::memcpy(turns.cos, cos.load(launch.inputs[1].data, row * pairs, pairs, scratch), bytes);
+    std::memcpy(turns.sin, sin.load(launch.inputs[2].data, row * pairs, pairs, scratch), bytes);
+  };
+  const Heads heads = make_heads(args.inputs[0], op.style, pairs);
+  return make_kernel(turn_traits(args), turn_tokens(heads, args, find_turns));
+}
+
+// ---- rope_write_rows: the turned x into a state
+
+struct WriteTurned {
+  Heads heads;
+  Angles angles;
+  StateRows rows;
+  BlockSource row, position;
+  bool rope = true;
+  std::size_t bias_operand = 0, position_operand = 0;
+
+  void token(const Launch& launch, std::int64_t t, Turns& turns) const {
+    const std::int32_t number = index_at(row, launch.inputs[2], t);
+    if (number < 0) return;
+    std::byte* to = rows.at(launch.outputs[0], number);
+    if (rope) {
+      const std::byte* factors =
+          angles.has_factors ? launch.inputs[position_operand + 1].data : nullptr;
+      angles.at(index_at(position, launch.inputs[position_operand], t), factors, turns);
+    }
+    const std::byte* bias = heads.has_bias ? launch.inputs[bias_operand].data : nullptr;
+    alignas(64) float head[kMostFeatures];
+    for (std::int64_t h = 0; h < heads.heads; ++h) {
+      heads.load(launch.inputs[1].data, bias, t, h, head);
+      if (rope) heads.turn(turns, head);
+      rows.store(head, to, h * heads.features, heads.features);
+    }
+  }
+};
+
+Prepared prepare_write(const PrepareArgs& args, const RopeWriteRows& op) {
+  if (!is_contiguous(args.inputs[0])) {
+    return refuse(fmt::format("rope_write_rows: the state must be contiguous, not {}",
+                              to_string(args.inputs[0])));
+  }
+  WriteTurned kernel{make_heads(args.inputs[1], op.angles.style, op.rope ? op.angles.dims / 2 : 0),
+                     {},
+                     StateRows(args.inputs[0]),
+                     BlockSource(args.inputs[2]),
+                     {},
+                     op.rope};
+  if (!kernel.rows.takes_floats()) {
+    return refuse(fmt::format("rope_write_rows: into {}", to_string(args.inputs[0])));
+  }
+  std::size_t next = 3;
+  if (op.has_bias) {
+    kernel.heads.has_bias = true;
+    kernel.bias_operand = next++;
+    kernel.heads.bias = BlockSource(args.inputs[kernel.bias_operand]);
+  }
+  if (op.rope) {
+    kernel.position_operand = next++;
+    kernel.position = BlockSource(args.inputs[kernel.position_operand]);
+    kernel.angles = {frequencies(op.angles), {}, op.angles.has_factors};
+    if (op.angles.has_factors) kernel.angles.factors = BlockSource(args.inputs[next]);
+  }
+  KernelTraits traits = state_traits(args);
+  traits.honours_extent = true;
+  auto run = [kernel, tokens = args.inputs[1].spec.shape[0]](const Launch& launch) {
+    parallel(launch.team, rows_that_count(tokens, launch.extent),
+             row_grain(kernel.heads.heads * kernel.heads.features),
+             [&](std::int64_t begin, std::int64_t end) {
+               Turns turns;
+               for (std::int64_t t = begin; t < end; ++t) kernel.token(launch, t, turns);
+             });
+  };
+  return make_kernel(std::move(traits), std::move(run));
+}
+
+}  // namespace
+
+Prepared prepare_rope(const PrepareArgs& args) {
+  const std::size_t x = std::holds_alternative<RopeWriteRows>(args.op) ? 1 : 0;
+  if (std::string reason = refusal(args, x); !reason.empty()) return refuse(std::move(reason));
+  if (const auto* op = std::get_if<Rope>(&args.op)) return prepare_angles(args, *op);
+  if (const auto* op = std::get_if<RopeTable>(&args.op)) return prepare_table(args, *op);
+  return prepare_write(args, std::get<RopeWriteRows>(args.op));
+}
+
+}  // namespace heddle::cpu

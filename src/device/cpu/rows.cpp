@@ -1,0 +1,285 @@
+// gather_rows, write_rows and feed.
+#include "device/cpu/rows.h"
+
+#include <cstring>
+
+#include "base/check.h"
+#include "device/cpu/elementwise.h"
+#include "device/cpu/parallel.h"
+#include "device/cpu/types.h"
+#include "tensor/blocks.h"
+#include "tensor/quantize.h"
+
+namespace heddle::cpu {
+
+namespace {
+
+/// What a tensor holds in one index of axis 0.
+OperandSpec row_of(const OperandSpec& operand) {
+  OperandSpec row = operand;
+  row.spec.shape.erase(0);
+  row.layout.strides.erase(0);
+  return row;
+}
+
+constexpr std::int64_t kPanelRows = 16;
+
+}  // namespace
+
+// ---- Rows of states
+
+StateRows::StateRows(const OperandSpec& state)
+    : dtype_(state.spec.dtype),
+      state_rows_(state.spec.shape[0]),
+      row_elements_(elements(row_of(state).spec.shape)),
+      row_bytes_(heddle::row_bytes(dtype_, row_elements_)),
+      block_elements_(info(dtype_).block_elements),
+      block_bytes_(info(dtype_).block_bytes),
+      narrow_(is_float_like(dtype_) ? narrow_function(dtype_) : nullptr) {}
+
+std::byte* StateRows::at(const Operand& state, std::int64_t row) const {
+  const std::int64_t rows = count(state);
+  require(row >= 0 && row < rows, ErrorCode::invalid_argument,
+          "row {} is outside the state, which has {} rows", row, rows);
+  return state.data + static_cast<std::size_t>(row) * row_bytes_;
+}
+
+void StateRows::store(const float* x, std::byte* row, std::int64_t begin, std::int64_t n) const {
+  std::byte* to = row + begin / block_elements_ * block_bytes_;
+  if (narrow_) {
+    narrow_(x, to, n);
+  } else {
+    quantize_row(dtype_, x, to, n);
+  }
+}
+
+KernelTraits state_traits(const PrepareArgs& args) {
+  KernelTraits traits = whole_operand_traits(args.inputs, args.outputs);
+  traits.aliases.push_back({0, 0, true});
+  return traits;
+}
+
+namespace {
+
+// ---- Gather
+
+/// Rows of a table, wherever its layout puts them, converted to another dtype.
+struct GatherTable {
+  TensorSpec spec;
+  bool panels = false;
+  std::int64_t row_elements = 0;
+  std::int64_t row_stride = 0;  // bytes from a row to the next, unless in panels
+  BlockSource row;              // of plain types
+  BlockFunction convert;        // from what is loaded to what is stored; empty if they are one
+  BlockSink sink;
+
+  void copy(const std::byte* table, std::int64_t id, std::byte* out, std::int64_t to) const {
+    const std::byte* from = table + offset_of(id);
+    alignas(64) float dequantized[kBlock];
+    BlockBuffer scratch, out_scratch;
+    for (std::int64_t i = 0; i < row_elements; i += kBlock) {
+      const std::int64_t n = std::min(kBlock, row_elements - i);
+      const void* loaded = dequantized;
+      if (is_block(spec.dtype)) {
+        dequantize_row(spec.dtype, from + heddle::row_bytes(spec.dtype, i), dequantized, n);
+      } else {
+        loaded = row.load(from, i, n, scratch);
+      }
+      void* target = sink.target(out, to + i, out_scratch);
+      if (convert) {
+        convert(&loaded, target, n);
+        sink.store(target, out, to + i, n);
+      } else if (sink.in_place()) {
+        std::memcpy(target, loaded, static_cast<std::size_t>(n) * item);
+      } else {
+        sink.store(loaded, out, to + i, n);
+      }
+    }
+  }
+
+  std::size_t item = 0;  // bytes of a computed element of the output
+
+ private:
+  std::int64_t offset_of(std::int64_t id) const {
+    if (!panels) return id * row_stride;
+    const auto bytes = static_cast<std::int64_t>(item_size(spec.dtype));
+    return (id / kPanelRows * kPanelRows * row_elements + id % kPanelRows) * bytes;
+  }
+};
+
+GatherTable make_table(const OperandSpec& table, DType to) {
+  GatherTable made;
+  made.spec = table.spec;
+  made.panels = table.layout.kind == LayoutKind::panel16;
+  OperandSpec row;
+  row.spec.dtype = table.spec.dtype;
+  if (made.panels) {
+    row.spec.shape = {table.spec.shape[1]};
+    row.layout.strides = {kPanelRows};
+  } else {
+    row = row_of(table);
+    const DTypeInfo& type = info(table.spec.dtype);
+    made.row_stride = table.layout.strides[0] / type.block_elements * type.block_bytes;
+  }
+  made.row_elements = elements(row.spec.shape);
+  const bool blocks = is_block(table.spec.dtype);
+  if (!blocks) made.row = BlockSource(row);
+  const DType loaded = blocks ? DType::f32 : table.spec.dtype;
+  if (compute_dtype(loaded) != compute_dtype(to)) made.convert = conversion_block(loaded, to);
+  made.sink = BlockSink(to);
+  made.item = item_size(compute_dtype(to));
+  return made;
+}
+
+std::string table_refusal(const OperandSpec& table) {
+  if (table.layout.kind == LayoutKind::panel16 || !is_block(table.spec.dtype)) return {};
+  if (table.spec.shape.size() < 2) {
+    return fmt::format("gather_rows: rows of {} are no whole blocks", to_string(table));
+  }
+  if (!is_contiguous(row_of(table))) {
+    return fmt::format("gather_rows: rows of {} must be contiguous", to_string(table));
+  }
+  return {};
+}
+
+Prepared prepare_gather(const PrepareArgs& args, const GatherRows& op) {
+  const OperandSpec &table = args.inputs[0], &ids = args.inputs[1];
+  if (std::string reason = table_refusal(table); !reason.empty()) return refuse(std::move(reason));
+  const Shape& shape = ids.spec.shape;
+  const std::int64_t count = elements(shape);
+  const std::int64_t per_row = shape.empty() || shape[0] == 0 ? 0 : count / shape[0];
+  KernelTraits traits = whole_operand_traits(args.inputs, args.outputs);
+  traits.honours_extent = !shape.empty();
+  auto run = [rows = make_table(table, op.dtype), source = BlockSource(ids),
+              to_i64 = conversion_block(ids.spec.dtype, DType::i64), count,
+              per_row](const Launch& launch) {
+    const auto body = [&](std::int64_t begin, std::int64_t end) {
+      BlockBuffer scratch;
+      for (std::int64_t t = begin; t < end; ++t) {
+        std::int64_t id = 0;
+        const void* from = source.load(launch.inputs[1].data, t, 1, scratch);
+        to_i64(&from, &id, 1);
+        require(id >= 0 && id < rows.spec.shape[0], ErrorCode::invalid_argument,
+                "gather_rows: id {} at index {} is outside [0, {})", id, t, rows.spec.shape[0]);
+        rows.copy(launch.inputs[0].data, id, launch.outputs[0].data, t * rows.row_elements);
+      }
+    };
+    const std::int64_t wanted =
+        launch.extent < 0 ? count : std::min(count, launch.extent * per_row);
+    parallel(launch.team, wanted, row_grain(rows.row_elements), body);
+  };
+  return make_kernel(std::move(traits), std::move(run));
+}
+
+// ---- Write
+
+Prepared prepare_write(const PrepareArgs& args) {
+  const OperandSpec &state = args.inputs[0], &x = args.inputs[1];
+  const StateRows rows(state);
+  const bool same = state.spec.dtype == x.spec.dtype;
+  if (!same && !rows.takes_floats() && state.spec.dtype != DType::f64) {
+    return refuse(fmt::format("write_rows: {} into {}", to_string(x), to_string(state)));
+  }
+  // Moved as items where the dtypes are one, and else through floats (doubles for f64).
+  const Items items = same ? as_items(x) : Items{};
+  const Walk walk = make_walk(items.shape, items.strides);
+  const std::int64_t row_items = !same || items.shape[0] == 0 ? 0 : walk.count / items.shape[0];
+  const BlockSource source = same ? BlockSource() : BlockSource(x);
+  BlockFunction convert;
+  const DType target = state.spec.dtype == DType::f64 ? DType::f64 : DType::f32;
+  if (!same && compute_dtype(x.spec.dtype) != target) {
+    convert = conversion_block(x.spec.dtype, is_half(state.spec.dtype) ? state.spec.dtype : target);
+  }
+  KernelTraits traits = state_traits(args);
+  traits.honours_extent = true;
+  auto run = [=, index = BlockSource(args.inputs[2]),
+              tokens = x.spec.shape[0]](const Launch& launch) {
+    const Operand& to = launch.outputs[0];
+    const auto body = [&](std::int64_t begin, std::int64_t end) {
+      BlockBuffer scratch, converted;
+      for (std::int64_t t = begin; t < end; ++t) {
+        const std::int32_t number = index_at(index, launch.inputs[2], t);
+        if (number < 0) continue;
+        std::byte* row = rows.at(to, number);
+        if (same) {
+          gather(walk, items.bytes, launch.inputs[1].data, t * row_items, row_items, row);
+          continue;
+        }
+        for (std::int64_t i = 0; i < rows.row_elements(); i += kBlock) {
+          const std::int64_t n = std::min(kBlock, rows.row_elements() - i);
+          const void* values =
+              source.load(launch.inputs[1].data, t * rows.row_elements() + i, n, scratch);
+          if (convert) {
+            convert(&values, converted.bytes, n);
+            values = converted.bytes;
+          }
+          if (target == DType::f64) {
+            std::memcpy(row + i * 8, values, static_cast<std::size_t>(n) * 8);
+          } else {
+            rows.store(static_cast<const float*>(values), row, i, n);
+          }
+        }
+      }
+    };
+    parallel(launch.team, rows_that_count(tokens, launch.extent), row_grain(rows.row_elements()),
+             body);
+  };
+  return make_kernel(std::move(traits), std::move(run));
+}
+
+// ---- Feed
+
+std::int64_t read_extent(const Launch& launch, std::int64_t limit, const char* what) {
+  std::int32_t extent;
+  std::memcpy(&extent, launch.inputs[2].data, sizeof extent);
+  require(extent >= 0 && extent <= limit, ErrorCode::invalid_argument,
+          "feed: {} {} is outside [0, {}]", what, extent, limit);
+  return extent;
+}
+
+Prepared prepare_feed(const PrepareArgs& args, Feed::Kind kind) {
+  const OperandSpec& x = args.inputs[1];
+  if (x.layout.kind != LayoutKind::strided) {
+    return refuse(fmt::format("feed: x must be strided, not {}", to_string(x)));
+  }
+  const Items items = as_items(x);
+  const Walk walk = make_walk(items.shape, items.strides);
+  const std::int64_t rows = items.shape.empty() ? 1 : items.shape[0];
+  const std::int64_t row_items = rows == 0 ? 0 : walk.count / rows;
+  auto run = [=, item = items.bytes](const Launch& launch) {
+    const Operand& state = launch.outputs[0];
+    std::int64_t first = 0, count = walk.count;
+    if (kind == Feed::Kind::prefix) {
+      const auto row_bytes = static_cast<std::size_t>(row_items) * item;
+      const auto capacity =
+          row_bytes == 0 ? rows : static_cast<std::int64_t>(state.bytes / row_bytes);
+      count = read_extent(launch, std::min(rows, capacity), "a prefix of rows") * row_items;
+    } else if (kind == Feed::Kind::row) {
+      first = read_extent(launch, rows - 1, "row") * row_items;
+      count = row_items;
+    }
+    gather(walk, item, launch.inputs[1].data, first, count, state.data);
+  };
+  return make_kernel(state_traits(args), std::move(run));
+}
+
+}  // namespace
+
+Prepared prepare_rows(const PrepareArgs& args) {
+  for (std::size_t i = 0; i < args.inputs.size(); ++i) {
+    const bool table = i == 0 && std::holds_alternative<GatherRows>(args.op);
+    if (!table && args.inputs[i].layout.kind != LayoutKind::strided) {
+      return refuse(fmt::format("{}: operand {} must be strided, not {}", name(args.op), i,
+                                to_string(args.inputs[i])));
+    }
+  }
+  if (const auto* op = std::get_if<GatherRows>(&args.op)) return prepare_gather(args, *op);
+  if (!is_contiguous(args.inputs[0])) {
+    return refuse(fmt::format("{}: the state must be contiguous, not {}", name(args.op),
+                              to_string(args.inputs[0])));
+  }
+  if (std::holds_alternative<WriteRows>(args.op)) return prepare_write(args);
+  return prepare_feed(args, std::get<Feed>(args.op).kind);
+}
+
+}  // namespace heddle::cpu

@@ -1,0 +1,132 @@
+#include "device/cpu/softmax.h"
+
+#include <cmath>
+#include <limits>
+
+#include "base/check.h"
+#include "device/cpu/block_io.h"
+#include "device/cpu/parallel.h"
+#include "device/cpu/row_ops.h"
+#include "device/cpu/types.h"
+
+namespace heddle::cpu {
+
+namespace {
+
+struct SoftmaxRows {
+  BlockSource x;
+  BlockSink sink;
+  std::int64_t length;
+  const RowOps* ops;
+
+  void row(const std::byte* in, std::byte* out, std::int64_t r) const {
+    const std::int64_t begin = r * length;
+    const float shift = largest(in, begin);
+    const float sum = exponentials(in, out, begin, shift);
+    // A row of -inf sums to 0 and gives zeros; NaN anywhere makes the sum NaN.
+    const float factor = sum == 0.0f ? 0.0f : 1.0f / sum;
+    BlockBuffer x_scratch, scratch;
+    for (std::int64_t i = 0; i < length; i += kBlock) {
+      const std::int64_t n = std::min(kBlock, length - i);
+      float* target = sink.float_target(out, begin + i, scratch);
+      if (!sink.in_place()) {
+        ops->exp_sum(x.floats(in, begin + i, n, x_scratch), shift, target, n);
+      }
+      ops->scale(target, factor, target, n);
+      sink.store(target, out, begin + i, n);
+    }
+  }
+
+ private:
+  /// The row's largest element, or 0 if it is -inf or NaN.
+  float largest(const std::byte* in, std::int64_t begin) const {
+    BlockBuffer scratch;
+    float max = -std::numeric_limits<float>::infinity();
+    for (std::int64_t i = 0; i < length; i += kBlock) {
+      const std::int64_t n = std::min(kBlock, length - i);
+      const float block = ops->max(x.floats(in, begin + i, n, scratch), n);
+      if (block > max) max = block;
+    }
+    return max > -std::numeric_limits<float>::infinity() ? max : 0.0f;
+  }
+
+  /// The sum of e^(x - shift), leaving the terms in `out` where it holds floats.
+  float exponentials(const std::byte* in, std::byte* out, std::int64_t begin, float shift) const {
+    BlockBuffer x_scratch, scratch;
+    Pairwise<float> sum;
+    for (std::int64_t i = 0; i < length; i += kBlock) {
+      const std::int64_t n = std::min(kBlock, length - i);
+      const float* from = x.floats(in, begin + i, n, x_scratch);
+      sum.add(ops->exp_sum(from, shift, sink.float_target(out, begin + i, scratch), n));
+    }
+    return sum.total();
+  }
+};
+
+struct DoubleSoftmaxRows {
+  BlockSource x;
+  BlockSink sink;
+  std::int64_t length;
+
+  void row(const std::byte* in, std::byte* out, std::int64_t r) const {
+    auto* y = reinterpret_cast<double*>(out) + r * length;
+    BlockBuffer scratch;
+    constexpr double kLowest = -std::numeric_limits<double>::infinity();
+    double max = kLowest;
+    for (std::int64_t i = 0; i < length; i += kBlock) {
+      const std::int64_t n = std::min(kBlock, length - i);
+      const auto* from = static_cast<const double*>(x.load(in, r * length + i, n, scratch));
+      for (std::int64_t k = 0; k < n; ++k) {
+        y[i + k] = from[k];
+        if (from[k] > max) max = from[k];
+      }
+    }
+    const double shift = max > kLowest ? max : 0.0;
+    Pairwise<double> sum;
+    for (std::int64_t i = 0; i < length; ++i) sum.add(y[i] = std::exp(y[i] - shift));
+    const double total = sum.total();
+    for (std::int64_t i = 0; i < length; ++i) y[i] = total == 0.0 ? 0.0 : y[i] / total;
+  }
+};
+
+template <class Rows>
+Prepared make_softmax(const PrepareArgs& args, const Rows& kernel) {
+  const Shape& shape = args.inputs[0].spec.shape;
+  std::int64_t rows = 1;
+  for (std::size_t i = 0; i + 1 < shape.size(); ++i) rows *= shape[i];
+  const std::int64_t per_leading = shape.size() > 1 && shape[0] > 0 ? rows / shape[0] : 0;
+
+  KernelTraits traits = whole_operand_traits(args.inputs, args.outputs);
+  traits.honours_extent = shape.size() > 1;
+  allow_in_place(traits, 0, args.outputs[0], args.inputs);
+  auto run = [kernel, rows, per_leading](const Launch& launch) {
+    const std::int64_t count =
+        launch.extent < 0 ? rows : std::min(rows, launch.extent * per_leading);
+    constexpr std::int64_t kExpCost = 4;  // against an addition
+    parallel(launch.team, count, row_grain(kernel.length * kExpCost),
+             [&](std::int64_t begin, std::int64_t end) {
+               for (std::int64_t r = begin; r < end; ++r) {
+                 kernel.row(launch.inputs[0].data, launch.outputs[0].data, r);
+               }
+             });
+  };
+  return make_kernel(std::move(traits), std::move(run));
+}
+
+}  // namespace
+
+Prepared prepare_softmax(const PrepareArgs& args) {
+  const OperandSpec& x = args.inputs[0];
+  if (x.layout.kind != LayoutKind::strided || !is_floating(x.spec.dtype)) {
+    return refuse(
+        fmt::format("softmax: needs a strided operand of a floating dtype, not {}", to_string(x)));
+  }
+  const std::int64_t length = x.spec.shape.empty() ? 1 : x.spec.shape.back();
+  const BlockSink sink(args.outputs[0].spec.dtype);
+  if (x.spec.dtype == DType::f64) {
+    return make_softmax(args, DoubleSoftmaxRows{BlockSource(x), sink, length});
+  }
+  return make_softmax(args, SoftmaxRows{BlockSource(x), sink, length, &row_ops()});
+}
+
+}  // namespace heddle::cpu

@@ -1,0 +1,10 @@
+// Softmax over the last axis, for every floating dtype.
+#pragma once
+
+#include "device/cpu/kernel.h"
+
+namespace heddle::cpu {
+
+Prepared prepare_softmax(const PrepareArgs& args);
+
+}  // namespace heddle::cpu

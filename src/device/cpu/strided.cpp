@@ -1,0 +1,143 @@
+#include "device/cpu/strided.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace heddle::cpu {
+
+Walk make_walk(const Shape& shape, const Dims& strides) {
+  Walk walk;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    walk.count *= shape[i];
+    if (shape[i] == 1) continue;
+    const auto last = static_cast<std::size_t>(walk.rank) - 1;
+    if (walk.rank > 0 && walk.strides[last] == strides[i] * shape[i]) {
+      walk.extents[last] *= shape[i];
+      walk.strides[last] = strides[i];
+    } else {
+      walk.extents[last + 1] = shape[i];
+      walk.strides[last + 1] = strides[i];
+      ++walk.rank;
+    }
+  }
+  return walk;
+}
+
+Dims broadcast_strides(const OperandSpec& operand, const Shape& shape) {
+  const Shape& own = operand.spec.shape;
+  Dims strides(shape.size(), 0);
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    const std::size_t at = shape.size() - own.size() + i;
+    strides[at] = own[i] == 1 ? 0 : operand.layout.strides[i];
+  }
+  return strides;
+}
+
+namespace {
+
+/// Where a walk stands: one index an axis, and the offset in elements.
+struct Position {
+  std::array<std::int64_t, kMaxRank> index{};
+  std::int64_t offset = 0;
+
+  Position(const Walk& walk, std::int64_t flat) {
+    for (int axis = walk.rank - 1; axis >= 0; --axis) {
+      const auto a = static_cast<std::size_t>(axis);
+      index[a] = flat % walk.extents[a];
+      flat /= walk.extents[a];
+      offset += index[a] * walk.strides[a];
+    }
+  }
+
+  /// Goes `n` elements on, which must not lead beyond the end of the last axis.
+  void advance(const Walk& walk, std::int64_t n) {
+    auto a = static_cast<std::size_t>(walk.rank) - 1;
+    index[a] += n;
+    offset += n * walk.strides[a];
+    while (index[a] == walk.extents[a] && a > 0) {
+      offset += walk.strides[a - 1] - index[a] * walk.strides[a];
+      index[a] = 0;
+      --a;
+      ++index[a];
+    }
+  }
+};
+
+template <class CopyRun>
+void for_runs(const Walk& walk, std::int64_t begin, std::int64_t n, const CopyRun& copy_run) {
+  if (n <= 0) return;
+  if (walk.rank == 0) return copy_run(0, 0, n);
+  const auto last = static_cast<std::size_t>(walk.rank) - 1;
+  Position at(walk, begin);
+  while (n > 0) {
+    const std::int64_t run = std::min(n, walk.extents[last] - at.index[last]);
+    copy_run(at.offset, walk.strides[last], run);
+    n -= run;
+    at.advance(walk, run);
+  }
+}
+
+template <class T>
+void gather_as(const Walk& walk, const std::byte* base, std::int64_t begin, std::int64_t n,
+               std::byte* dst) {
+  auto* out = reinterpret_cast<T*>(dst);
+  const auto* in = reinterpret_cast<const T*>(base);
+  for_runs(walk, begin, n, [&](std::int64_t offset, std::int64_t stride, std::int64_t run) {
+    const T* from = in + offset;
+    if (stride == 1) {
+      std::memcpy(out, from, static_cast<std::size_t>(run) * sizeof(T));
+    } else if (stride == 0) {
+      std::fill_n(out, run, *from);
+    } else {
+      for (std::int64_t i = 0; i < run; ++i) out[i] = from[i * stride];
+    }
+    out += run;
+  });
+}
+
+void gather_bytes(const Walk& walk, std::size_t item, const std::byte* base, std::int64_t begin,
+                  std::int64_t n, std::byte* dst) {
+  for_runs(walk, begin, n, [&](std::int64_t offset, std::int64_t stride, std::int64_t run) {
+    const auto bytes = static_cast<std::int64_t>(item);
+    const std::byte* from = base + offset * bytes;
+    if (stride == 1) {
+      std::memcpy(dst, from, static_cast<std::size_t>(run) * item);
+      dst += run * bytes;
+      return;
+    }
+    for (std::int64_t i = 0; i < run; ++i, dst += bytes) {
+      std::memcpy(dst, from + i * stride * bytes, item);
+    }
+  });
+}
+
+}  // namespace
+
+void gather(const Walk& walk, std::size_t item, const std::byte* base, std::int64_t begin,
+            std::int64_t n, std::byte* dst) {
+  switch (item) {
+    case 1:
+      return gather_as<std::uint8_t>(walk, base, begin, n, dst);
+    case 2:
+      return gather_as<std::uint16_t>(walk, base, begin, n, dst);
+    case 4:
+      return gather_as<std::uint32_t>(walk, base, begin, n, dst);
+    case 8:
+      return gather_as<std::uint64_t>(walk, base, begin, n, dst);
+    default:
+      return gather_bytes(walk, item, base, begin, n, dst);
+  }
+}
+
+Items as_items(const OperandSpec& operand) {
+  const DTypeInfo& type = info(operand.spec.dtype);
+  Items items{operand.spec.shape, operand.layout.strides,
+              static_cast<std::size_t>(type.block_bytes)};
+  if (type.block_elements == 1) return items;
+  const std::size_t last = items.shape.size() - 1;
+  items.shape[last] /= type.block_elements;
+  for (std::size_t i = 0; i < last; ++i) items.strides[i] /= type.block_elements;
+  return items;
+}
+
+}  // namespace heddle::cpu

@@ -1,0 +1,41 @@
+// Walking strided operands in row-major order.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "heddle/tensor.h"
+
+namespace heddle::cpu {
+
+/// The elements of an operand in row-major order of a shape, with axes merged where strides allow:
+/// a contiguous operand has at most one axis, of stride 1.
+struct Walk {
+  int rank = 0;
+  std::array<std::int64_t, kMaxRank> extents{}, strides{};
+  std::int64_t count = 1;
+
+  bool dense() const noexcept { return rank == 0 || (rank == 1 && strides[0] == 1) || count <= 1; }
+  bool uniform() const noexcept { return count <= 1 || (rank == 1 && strides[0] == 0); }
+};
+
+Walk make_walk(const Shape& shape, const Dims& strides);
+
+/// Strides of an operand stretched to `shape`, which it broadcasts to.
+Dims broadcast_strides(const OperandSpec& operand, const Shape& shape);
+
+/// Copies elements [begin, begin + n) of the walk, each of `item` bytes, to `dst`.
+void gather(const Walk& walk, std::size_t item, const std::byte* base, std::int64_t begin,
+            std::int64_t n, std::byte* dst);
+
+/// A strided operand as indivisible items: elements, or the blocks of a block type.
+struct Items {
+  Shape shape;
+  Dims strides;
+  std::size_t bytes = 0;  // of an item
+};
+Items as_items(const OperandSpec& operand);
+
+}  // namespace heddle::cpu

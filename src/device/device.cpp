@@ -1,0 +1,167 @@
+#include "heddle/device.h"
+
+#include <mutex>
+#include <unordered_map>
+
+#include "base/check.h"
+
+namespace heddle {
+
+KernelTraits whole_operand_traits(std::span<const OperandSpec> inputs,
+                                  std::span<const OperandSpec> outputs) {
+  KernelTraits traits;
+  for (const OperandSpec& input : inputs) traits.reads.push_back({0, span_bytes(input)});
+  for (const OperandSpec& output : outputs) traits.writes.push_back({0, span_bytes(output)});
+  return traits;
+}
+
+std::vector<OperandSpec> output_operands(const Op& op, std::span<const TensorSpec> outputs) {
+  std::vector<OperandSpec> operands;
+  const auto* repack = std::get_if<Repack>(&op);
+  for (const TensorSpec& spec : outputs) {
+    operands.push_back(repack ? OperandSpec{spec, Layout::packed(repack->kind)}
+                              : OperandSpec::contiguous(spec));
+  }
+  return operands;
+}
+
+// ---- Prepared kernels, remembered
+
+namespace {
+
+// Beyond this many, all are forgotten: a program whose shapes keep changing must not grow for ever.
+constexpr std::size_t kMostKernels = 8192;
+
+std::size_t mix(std::size_t seed, std::size_t value) {
+  return seed ^ (value + 0x9e3779b97f4a7c15u + (seed << 6) + (seed >> 2));
+}
+
+std::size_t mix(std::size_t seed, const Dims& dims) {
+  seed = mix(seed, dims.size());
+  for (const std::int64_t d : dims) seed = mix(seed, static_cast<std::size_t>(d));
+  return seed;
+}
+
+std::size_t mix(std::size_t seed, std::span<const OperandSpec> operands) {
+  for (const auto& [spec, layout] : operands) {
+    seed = mix(seed, static_cast<std::size_t>(spec.dtype));
+    seed = mix(seed, spec.shape);
+    seed = mix(seed, static_cast<std::size_t>(layout.kind));
+    seed = mix(seed, layout.strides);
+  }
+  return mix(seed, operands.size());
+}
+
+struct Question {
+  const Op& op;
+  std::span<const OperandSpec> inputs, outputs;
+};
+
+struct KernelKey {
+  Op op;
+  std::vector<OperandSpec> inputs, outputs;
+};
+
+struct KeyHash {
+  using is_transparent = void;
+  static std::size_t of(const Op& op, std::span<const OperandSpec> inputs,
+                        std::span<const OperandSpec> outputs) {
+    return mix(mix(hash(op), inputs), outputs);
+  }
+  std::size_t operator()(const KernelKey& k) const { return of(k.op, k.inputs, k.outputs); }
+  std::size_t operator()(const Question& q) const { return of(q.op, q.inputs, q.outputs); }
+};
+
+struct KeyEqual {
+  using is_transparent = void;
+  bool operator()(const auto& a, const auto& b) const {
+    return a.op == b.op && std::ranges::equal(a.inputs, b.inputs) &&
+           std::ranges::equal(a.outputs, b.outputs);
+  }
+};
+
+}  // namespace
+
+struct Device::KernelCache {
+  std::mutex mutex;
+  std::unordered_map<KernelKey, Prepared, KeyHash, KeyEqual> kernels;
+};
+
+Device::Device() : cache_(std::make_shared<KernelCache>()) {}
+
+Prepared Device::prepare_cached(const Op& op, std::span<const OperandSpec> inputs,
+                                std::span<const OperandSpec> outputs) {
+  const Question question{op, inputs, outputs};
+  {
+    const std::lock_guard lock(cache_->mutex);
+    if (const auto found = cache_->kernels.find(question); found != cache_->kernels.end()) {
+      return found->second;
+    }
+  }
+  // Prepared outside the lock, since that can take milliseconds; of two threads the first wins.
+  Prepared prepared = prepare(op, inputs, outputs);
+  KernelKey key{op, {inputs.begin(), inputs.end()}, {outputs.begin(), outputs.end()}};
+  const std::lock_guard lock(cache_->mutex);
+  if (cache_->kernels.size() >= kMostKernels) cache_->kernels.clear();
+  return cache_->kernels.try_emplace(std::move(key), std::move(prepared)).first->second;
+}
+
+// ---- What a device need not have
+
+std::optional<LayoutKind> Device::preferred_layout(const Op&, std::size_t,
+                                                   std::span<const TensorSpec>) const {
+  return std::nullopt;
+}
+
+Ref<Buffer> Device::import_host(std::span<std::byte>, std::shared_ptr<const void>) {
+  return nullptr;
+}
+
+// ---- The devices of this process
+
+namespace {
+
+struct Registry {
+  std::mutex mutex;
+  std::vector<std::unique_ptr<Device>> devices;
+};
+
+// Never destroyed: buffers in static variables may outlive every other static.
+Registry& registry() {
+  static Registry& instance = *new Registry;
+  return instance;
+}
+
+}  // namespace
+
+std::vector<Device*> devices() {
+  std::vector<Device*> all;
+  Registry& known = registry();
+  const std::lock_guard lock(known.mutex);
+  for (const auto& device : known.devices) all.push_back(device.get());
+  all.push_back(&cpu_device());
+  return all;
+}
+
+Device& find_device(std::string_view name) {
+  std::string names;
+  for (Device* device : devices()) {
+    if (device->name() == name) return *device;
+    if (!names.empty()) names += ", ";
+    names += device->name();
+  }
+  fail(ErrorCode::invalid_argument, "no device is called \"{}\"; there are: {}", name, names);
+}
+
+void register_device(std::unique_ptr<Device> device) {
+  require(device != nullptr, ErrorCode::invalid_argument, "register_device: no device was given");
+  for (const Device* known : devices()) {
+    require(known->name() != device->name(), ErrorCode::invalid_argument,
+            "register_device: there is a device called \"{}\" already", device->name());
+  }
+  Registry& known = registry();
+  const std::lock_guard lock(known.mutex);
+  known.devices.push_back(std::move(device));
+}
+
+}  // namespace heddle
