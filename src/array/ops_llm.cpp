@@ -1,0 +1,159 @@
+// Functions for language models.
+#include <algorithm>
+#include <cmath>
+
+#include "array/ops_common.h"
+
+namespace heddle {
+
+namespace {
+
+/// Positions, rows and sequence numbers of any integer type, as the ops want them.
+Array as_indices(const Array& indices) {
+  return is_integer(indices.dtype()) ? astype(indices, DType::i32) : indices;
+}
+
+DType promote_all(std::initializer_list<const Array*> arrays) {
+  DType dtype = (*arrays.begin())->dtype();
+  for (const Array* a : arrays) dtype = promote_types(dtype, a->dtype());
+  return dtype;
+}
+
+std::vector<Array> norm_inputs(const Array& x, const std::optional<Array>& weight,
+                               const std::optional<Array>& bias) {
+  DType dtype = x.dtype();
+  if (weight) dtype = promote_types(dtype, weight->dtype());
+  if (bias) dtype = promote_types(dtype, bias->dtype());
+  std::vector<Array> inputs = {astype(x, dtype)};
+  if (weight) inputs.push_back(astype(*weight, dtype));
+  if (bias) inputs.push_back(astype(*bias, dtype));
+  return inputs;
+}
+
+}  // namespace
+
+Array gated_multiply(const Array& gate, const Array& up, UnaryKind activation) {
+  return within("gated_multiply", [&] {
+    const DType dtype = at_least_float(promote_types(gate.dtype(), up.dtype()));
+    return heddle::apply(GatedMultiply{activation}, {astype(gate, dtype), astype(up, dtype)});
+  });
+}
+
+Array rope(const Array& x, const Array& positions, const RopeAngles& angles,
+           const std::optional<Array>& factors) {
+  return within("rope", [&] {
+    Rope op{angles, false};
+    op.angles.has_factors = factors.has_value();
+    std::vector<Array> inputs = {x, as_indices(positions)};
+    if (factors) inputs.push_back(astype(*factors, DType::f32));
+    return heddle::apply(op, std::move(inputs));
+  });
+}
+
+Array rope_table(const Array& x, const Array& cos, const Array& sin,
+                 const std::optional<Array>& index, RopeStyle style) {
+  return within("rope_table", [&] {
+    std::vector<Array> inputs = {x, astype(cos, DType::f32), astype(sin, DType::f32)};
+    if (index) inputs.push_back(as_indices(*index));
+    return heddle::apply(RopeTable{style, index.has_value()}, std::move(inputs));
+  });
+}
+
+Array write_rows(Array state, const Array& x, const Array& rows) {
+  return within("write_rows", [&] {
+    std::vector<Array> inputs;
+    inputs.reserve(3);
+    inputs.push_back(std::move(state));
+    inputs.push_back(x);
+    inputs.push_back(as_indices(rows));
+    return heddle::apply(WriteRows{}, std::move(inputs));
+  });
+}
+
+Array attend(const Array& q, const Array& k, const Array& v, const Array& block_table,
+             const Array& seq, const Array& pos, const Array& len, const Attend& params) {
+  return within("attend", [&] {
+    return heddle::apply(params, {astype(q, DType::f32), k, v, as_indices(block_table),
+                                  as_indices(seq), as_indices(pos), as_indices(len)});
+  });
+}
+
+Array attention(const Array& q, const Array& k, const Array& v, const Attention& params,
+                const std::optional<Array>& mask) {
+  return within("attention", [&] {
+    const DType dtype = promote_all({&q, &k, &v});
+    std::vector<Array> inputs = {astype(q, dtype), astype(k, dtype), astype(v, dtype)};
+    if (mask) {
+      const bool fits = mask->dtype() == DType::bool_ || mask->dtype() == DType::f32;
+      inputs.push_back(fits ? *mask : astype(*mask, dtype));
+    }
+    return heddle::apply(params, std::move(inputs));
+  });
+}
+
+namespace fast {
+
+Array rms_norm(const Array& x, const std::optional<Array>& weight, float eps,
+               const std::optional<Array>& bias) {
+  return within("rms_norm", [&] {
+    return heddle::apply(RmsNorm{eps, weight.has_value(), bias.has_value()},
+                         norm_inputs(x, weight, bias));
+  });
+}
+
+Array layer_norm(const Array& x, const std::optional<Array>& weight,
+                 const std::optional<Array>& bias, float eps) {
+  return within("layer_norm", [&] {
+    return heddle::apply(LayerNorm{eps, weight.has_value(), bias.has_value()},
+                         norm_inputs(x, weight, bias));
+  });
+}
+
+Array rope(const Array& x, int dims, bool traditional, std::optional<float> base, float scale,
+           int offset, const std::optional<Array>& freqs) {
+  require(x.ndim() >= 2, ErrorCode::invalid_argument, "rope: x is {}; it must be [..., T, D]",
+          x.spec());
+  require(base.has_value() != freqs.has_value(), ErrorCode::invalid_argument,
+          "rope: give either a base or freqs");
+  return within("rope", [&] {
+    const int rank = static_cast<int>(x.ndim());
+    const Array by_time = moveaxis(x, -2, 0);  // [T, ..., D]
+    const std::int64_t length = by_time.shape()[0];
+    const std::int64_t width = by_time.shape()[rank - 1];
+    std::int64_t heads = 1;
+    for (int i = 1; i + 1 < rank; ++i) heads *= by_time.shape()[i];
+    const RopeStyle style = traditional ? RopeStyle::interleaved : RopeStyle::split_half;
+    // With base 1, the factors that divide the frequencies are the periods themselves.
+    const RopeAngles angles{style, dims, base.value_or(1.0f), scale, freqs.has_value()};
+    const double start = offset;
+    const Array positions = heddle::apply(Arange{start, 1, length, DType::i32}, {});
+    const Array turned =
+        heddle::rope(reshape(by_time, {length, heads, width}), positions, angles, freqs);
+    return moveaxis(reshape(turned, by_time.shape()), 0, -2);
+  });
+}
+
+Array scaled_dot_product_attention(const Array& q, const Array& k, const Array& v,
+                                   std::optional<float> scale, const std::string& mask_mode,
+                                   const std::optional<Array>& mask) {
+  constexpr const char* kName = "scaled_dot_product_attention";
+  require(q.ndim() == 4, ErrorCode::invalid_argument, "{}: q is {}; it must be [B, H, S, D]", kName,
+          q.spec());
+  require(mask_mode.empty() || mask_mode == "causal" || mask_mode == "array",
+          ErrorCode::invalid_argument, "{}: mask mode \"{}\"; it must be \"\", causal or array",
+          kName, mask_mode);
+  require(!(mask && mask_mode == "causal") && (mask || mask_mode != "array"),
+          ErrorCode::invalid_argument, "{}: mask mode \"{}\" {} a mask", kName, mask_mode,
+          mask ? "does not go with" : "needs");
+  Attention params;
+  if (mask_mode == "causal") params.mask = Attention::Mask::causal;
+  if (mask) {
+    const bool boolean = mask->dtype() == DType::bool_;
+    params.mask = boolean ? Attention::Mask::boolean : Attention::Mask::additive;
+  }
+  params.scale = scale.value_or(1.0f / std::sqrt(static_cast<float>(q.shape(-1))));
+  return within(kName, [&] { return attention(q, k, v, params, mask); });
+}
+
+}  // namespace fast
+}  // namespace heddle

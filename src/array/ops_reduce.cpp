@@ -1,0 +1,109 @@
+// Reductions, softmax and products.
+#include "array/ops_common.h"
+
+namespace heddle {
+
+namespace {
+
+Array reduce(ReduceKind kind, const Array& a, const Dims& axes, bool keepdims) {
+  const std::string function(to_string(kind));
+  const Reduce op{kind, sorted_axes(axes, a.ndim(), function.c_str()), keepdims};
+  return within(function, [&] {
+    if (op.axes.empty()) return astype(a, infer(op, std::span(&a.spec(), 1)).front().dtype);
+    return heddle::apply(op, {a});
+  });
+}
+
+Array reduce_all(ReduceKind kind, const Array& a, bool keepdims) {
+  Dims axes;
+  for (std::size_t i = 0; i < a.ndim(); ++i) axes.push_back(static_cast<std::int64_t>(i));
+  return reduce(kind, a, axes, keepdims);
+}
+
+}  // namespace
+
+Array sum(const Array& a, bool keepdims) {
+  return reduce_all(ReduceKind::sum, a, keepdims);
+}
+Array sum(const Array& a, int axis, bool keepdims) {
+  return reduce(ReduceKind::sum, a, Dims{axis}, keepdims);
+}
+Array sum(const Array& a, const Dims& axes, bool keepdims) {
+  return reduce(ReduceKind::sum, a, axes, keepdims);
+}
+Array mean(const Array& a, bool keepdims) {
+  return reduce_all(ReduceKind::mean, astype(a, at_least_float(a.dtype())), keepdims);
+}
+Array mean(const Array& a, int axis, bool keepdims) {
+  return mean(a, Dims{axis}, keepdims);
+}
+Array mean(const Array& a, const Dims& axes, bool keepdims) {
+  return reduce(ReduceKind::mean, astype(a, at_least_float(a.dtype())), axes, keepdims);
+}
+Array max(const Array& a, bool keepdims) {
+  return reduce_all(ReduceKind::max, a, keepdims);
+}
+Array max(const Array& a, int axis, bool keepdims) {
+  return reduce(ReduceKind::max, a, Dims{axis}, keepdims);
+}
+Array max(const Array& a, const Dims& axes, bool keepdims) {
+  return reduce(ReduceKind::max, a, axes, keepdims);
+}
+Array min(const Array& a, bool keepdims) {
+  return reduce_all(ReduceKind::min, a, keepdims);
+}
+Array min(const Array& a, int axis, bool keepdims) {
+  return reduce(ReduceKind::min, a, Dims{axis}, keepdims);
+}
+Array min(const Array& a, const Dims& axes, bool keepdims) {
+  return reduce(ReduceKind::min, a, axes, keepdims);
+}
+Array prod(const Array& a, bool keepdims) {
+  return reduce_all(ReduceKind::prod, a, keepdims);
+}
+Array prod(const Array& a, int axis, bool keepdims) {
+  return reduce(ReduceKind::prod, a, Dims{axis}, keepdims);
+}
+Array prod(const Array& a, const Dims& axes, bool keepdims) {
+  return reduce(ReduceKind::prod, a, axes, keepdims);
+}
+
+Array softmax(const Array& a, int axis) {
+  const std::size_t at = normalize_axis(axis, a.ndim(), "softmax");
+  const Array x = astype(a, at_least_float(a.dtype()));
+  if (at + 1 == a.ndim()) return heddle::apply(Softmax{}, {x});
+  return within("softmax", [&] {
+    return swapaxes(heddle::apply(Softmax{}, {swapaxes(x, axis, -1)}), axis, -1);
+  });
+}
+
+// ---- Products
+
+Array matmul(const Array& a, const Array& b) {
+  require(a.ndim() > 0 && b.ndim() > 0, ErrorCode::invalid_argument,
+          "matmul: {} and {}: scalars have no product of matrices", a.spec(), b.spec());
+  return within("matmul", [&] {
+    const DType dtype = promote_types(a.dtype(), b.dtype());
+    const Array left = a.ndim() == 1 ? expand_dims(a, 0) : a;
+    const Array right = b.ndim() == 1 ? expand_dims(b, 1) : b;
+    Array product = heddle::apply(Matmul{}, {astype(left, dtype), astype(right, dtype)});
+    Dims added;
+    if (a.ndim() == 1) added.push_back(-2);
+    if (b.ndim() == 1) added.push_back(-1);
+    return squeeze(product, added);
+  });
+}
+
+std::vector<Array> linear(const Array& x, const std::vector<Array>& weights) {
+  return within("linear", [&] {
+    std::vector<Array> inputs = {is_floating(x.dtype()) ? astype(x, DType::f32) : x};
+    inputs.insert(inputs.end(), weights.begin(), weights.end());
+    return heddle::apply_multi(Linear{}, std::move(inputs));
+  });
+}
+
+Array linear(const Array& x, const Array& weight) {
+  return linear(x, std::vector<Array>{weight}).front();
+}
+
+}  // namespace heddle

@@ -1,0 +1,344 @@
+// Creation, shape and data movement.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "array/ops_common.h"
+
+namespace heddle {
+
+Dims sorted_axes(const Dims& axes, std::size_t rank, const char* function) {
+  Dims sorted;
+  for (const std::int64_t axis : axes) {
+    sorted.push_back(static_cast<std::int64_t>(normalize_axis(axis, rank, function)));
+  }
+  std::sort(sorted.begin(), sorted.end());
+  require(std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end(),
+          ErrorCode::invalid_argument, "{}: axes {} name one axis twice", function, axes);
+  return sorted;
+}
+
+namespace {
+
+Dims iota(std::size_t count) {
+  Dims axes(count, 0);
+  std::iota(axes.begin(), axes.end(), 0);
+  return axes;
+}
+
+}  // namespace
+
+// ---- Creation
+
+Array arange(double start, double stop, double step, DType dtype) {
+  require(std::isfinite(start) && std::isfinite(stop) && std::isfinite(step) && step != 0,
+          ErrorCode::invalid_argument,
+          "arange: from {} to {} by {}; they must be finite, the step not 0", start, stop, step);
+  const double size = std::max(std::ceil((stop - start) / step), 0.0);
+  constexpr double kMost = 9007199254740992.0;  // 2^53: counts beyond are not exact
+  require(size <= kMost, ErrorCode::invalid_argument, "arange: {} elements are too many", size);
+  if (is_integer(dtype)) {  // as in NumPy, the first two elements are truncated and set the step
+    const double second = std::trunc(start + step);
+    start = std::trunc(start);
+    step = second - start;
+  }
+  return heddle::apply(Arange{start, step, static_cast<std::int64_t>(size), dtype}, {});
+}
+
+Array arange(double stop, DType dtype) {
+  return arange(0.0, stop, 1.0, dtype);
+}
+
+Array full(const Shape& shape, const Array& value) {
+  return within("full", [&] { return broadcast_to(value, shape); });
+}
+
+Array full(const Shape& shape, const Array& value, DType dtype) {
+  return within("full", [&] { return broadcast_to(astype(value, dtype), shape); });
+}
+
+Array zeros(const Shape& shape, DType dtype) {
+  return within("zeros", [&] { return full(shape, Array(0.0f), dtype); });
+}
+
+Array ones(const Shape& shape, DType dtype) {
+  return within("ones", [&] { return full(shape, Array(1.0f), dtype); });
+}
+
+Array zeros_like(const Array& a) {
+  return within("zeros_like", [&] { return zeros(a.shape(), a.dtype()); });
+}
+
+Array ones_like(const Array& a) {
+  return within("ones_like", [&] { return ones(a.shape(), a.dtype()); });
+}
+
+// ---- Shape
+
+Array reshape(const Array& a, const Shape& shape) {
+  Shape full = shape;
+  const auto open = std::find(full.begin(), full.end(), -1);
+  if (open != full.end()) {
+    *open = 1;
+    const bool once = std::find(open + 1, full.end(), -1) == full.end();
+    require(once, ErrorCode::invalid_argument, "reshape: {} leaves more than one extent open",
+            shape);
+    const std::int64_t others = within("reshape", [&] { return elements(full); });
+    require(others > 0 && a.size() % others == 0, ErrorCode::invalid_argument,
+            "reshape: {} has {} elements, of which no extent of {} can be found", a.spec(),
+            a.size(), shape);
+    *open = a.size() / others;
+  }
+  if (full == a.shape()) return a;
+  return heddle::apply(Reshape{full}, {a});
+}
+
+Array flatten(const Array& a, int start_axis, int end_axis) {
+  if (a.ndim() == 0) return reshape(a, {1});
+  const std::size_t first = normalize_axis(start_axis, a.ndim(), "flatten");
+  const std::size_t last = normalize_axis(end_axis, a.ndim(), "flatten");
+  require(first <= last, ErrorCode::invalid_argument,
+          "flatten: start axis {} lies behind end axis {} of {}", start_axis, end_axis, a.spec());
+  Shape shape;
+  std::int64_t joined = 1;
+  for (std::size_t i = 0; i < a.ndim(); ++i) {
+    if (i < first || i > last) {
+      shape.push_back(a.shape()[i]);
+    } else {
+      joined *= a.shape()[i];
+      if (i == last) shape.push_back(joined);
+    }
+  }
+  return reshape(a, shape);
+}
+
+Array transpose(const Array& a) {
+  Dims axes = iota(a.ndim());
+  std::reverse(axes.begin(), axes.end());
+  return transpose(a, axes);
+}
+
+Array transpose(const Array& a, const Dims& axes) {
+  Dims positive;
+  for (const std::int64_t axis : axes) {
+    positive.push_back(static_cast<std::int64_t>(normalize_axis(axis, a.ndim(), "transpose")));
+  }
+  if (positive == iota(a.ndim())) return a;
+  return heddle::apply(Transpose{positive}, {a});
+}
+
+Array swapaxes(const Array& a, int axis1, int axis2) {
+  Dims axes = iota(a.ndim());
+  std::swap(axes[normalize_axis(axis1, a.ndim(), "swapaxes")],
+            axes[normalize_axis(axis2, a.ndim(), "swapaxes")]);
+  return within("swapaxes", [&] { return transpose(a, axes); });
+}
+
+Array moveaxis(const Array& a, int source, int destination) {
+  const std::size_t from = normalize_axis(source, a.ndim(), "moveaxis");
+  const std::size_t to = normalize_axis(destination, a.ndim(), "moveaxis");
+  Dims axes = iota(a.ndim());
+  axes.erase(from);
+  axes.insert(to, static_cast<std::int64_t>(from));
+  return within("moveaxis", [&] { return transpose(a, axes); });
+}
+
+Array squeeze(const Array& a) {
+  Dims axes;
+  for (std::size_t i = 0; i < a.ndim(); ++i) {
+    if (a.shape()[i] == 1) axes.push_back(static_cast<std::int64_t>(i));
+  }
+  return squeeze(a, axes);
+}
+
+Array squeeze(const Array& a, const Dims& axes) {
+  if (axes.empty()) return a;
+  return heddle::apply(Squeeze{sorted_axes(axes, a.ndim(), "squeeze")}, {a});
+}
+
+Array expand_dims(const Array& a, const Dims& axes) {
+  if (axes.empty()) return a;
+  return heddle::apply(ExpandDims{sorted_axes(axes, a.ndim() + axes.size(), "expand_dims")}, {a});
+}
+
+Array expand_dims(const Array& a, int axis) {
+  return expand_dims(a, Dims{axis});
+}
+
+Array broadcast_to(const Array& a, const Shape& shape) {
+  if (shape == a.shape()) return a;
+  return within("broadcast_to", [&] { return heddle::apply(Broadcast{shape}, {a}); });
+}
+
+// ---- Slices
+
+namespace {
+
+struct Range {
+  std::int64_t start, stop, step;
+};
+
+/// Python's reading of start:stop:step for an axis of `extent` elements. Backwards, a stop of -1
+/// means just before the first.
+Range python_range(Range r, std::int64_t extent) {
+  const std::int64_t lowest = r.step > 0 ? 0 : -1;
+  const std::int64_t highest = r.step > 0 ? extent : extent - 1;
+  const auto bound = [&](std::int64_t at) {
+    return std::clamp(at < 0 ? at + extent : at, lowest, highest);
+  };
+  return {bound(r.start), bound(r.stop), r.step};
+}
+
+std::int64_t length_backwards(const Range& r) {
+  if (r.start <= r.stop) return 0;
+  const std::int64_t distance = r.start - r.stop;
+  if (r.step <= -distance) return 1;
+  return (distance - r.step - 1) / -r.step;
+}
+
+/// Elements start, start + step, ... of one axis, with a negative step.
+Array walk_backwards(const Array& a, std::size_t axis, const Range& r) {
+  const std::int64_t length = length_backwards(r);
+  const auto start = static_cast<double>(r.start);
+  const double step = length > 1 ? static_cast<double>(r.step) : -1.0;
+  const Array indices = heddle::apply(Arange{start, step, length, DType::i64}, {});
+  return take(a, indices, static_cast<int>(axis));
+}
+
+}  // namespace
+
+Array slice(const Array& a, const Dims& start, const Dims& stop) {
+  return slice(a, start, stop, Dims(start.size(), 1));
+}
+
+Array slice(const Array& a, const Dims& start, const Dims& stop, const Dims& strides) {
+  const std::size_t rank = a.ndim();
+  require(start.size() == rank && stop.size() == rank && strides.size() == rank,
+          ErrorCode::invalid_argument, "slice: start {}, stop {} and strides {} do not fit {}",
+          start, stop, strides, a.spec());
+  Slice forwards{Dims(rank, 0), a.shape(), Dims(rank, 1)};
+  bool all = true;
+  for (std::size_t i = 0; i < rank; ++i) {
+    require(strides[i] != 0, ErrorCode::invalid_argument, "slice: the stride of axis {} is 0", i);
+    if (strides[i] < 0) continue;
+    const Range r = python_range({start[i], stop[i], strides[i]}, a.shape()[i]);
+    forwards.start[i] = r.start;
+    forwards.stop[i] = std::max(r.start, r.stop);
+    forwards.step[i] = r.step;
+    all = all && r.start == 0 && r.stop == a.shape()[i] && r.step == 1;
+  }
+  return within("slice", [&] {
+    Array result = all ? a : heddle::apply(forwards, {a});
+    for (std::size_t i = 0; i < rank; ++i) {
+      if (strides[i] > 0) continue;
+      const Range r = python_range({start[i], stop[i], strides[i]}, a.shape()[i]);
+      result = walk_backwards(result, i, r);
+    }
+    return result;
+  });
+}
+
+std::vector<Array> split(const Array& a, const std::vector<std::int64_t>& indices, int axis) {
+  const std::size_t at = normalize_axis(axis, a.ndim(), "split");
+  std::vector<Array> parts;
+  Dims start(a.ndim(), 0);
+  Dims stop = a.shape();
+  for (std::size_t i = 0; i <= indices.size(); ++i) {
+    start[at] = i == 0 ? 0 : indices[i - 1];
+    stop[at] = i == indices.size() ? a.shape()[at] : indices[i];
+    parts.push_back(within("split", [&] { return slice(a, start, stop); }));
+  }
+  return parts;
+}
+
+std::vector<Array> split(const Array& a, int num_splits, int axis) {
+  const std::int64_t extent = a.shape()[normalize_axis(axis, a.ndim(), "split")];
+  require(num_splits > 0 && extent % num_splits == 0, ErrorCode::invalid_argument,
+          "split: axis {} of {} does not divide into {} equal parts", axis, a.spec(), num_splits);
+  std::vector<std::int64_t> indices;
+  for (int i = 1; i < num_splits; ++i) indices.push_back(extent / num_splits * i);
+  return split(a, indices, axis);
+}
+
+// ---- Data movement
+
+Array contiguous(const Array& a) {
+  return heddle::apply(Contiguous{}, {a});
+}
+
+Array copy(const Array& a) {
+  return within("copy", [&] { return heddle::apply(Contiguous{}, {a}); });
+}
+
+Array concatenate(const std::vector<Array>& arrays, int axis) {
+  require(!arrays.empty(), ErrorCode::invalid_argument, "concatenate: there are no arrays");
+  const std::size_t at = normalize_axis(axis, arrays.front().ndim(), "concatenate");
+  return within("concatenate", [&] {
+    DType dtype = arrays.front().dtype();
+    for (const Array& a : arrays) {
+      if (a.dtype() != dtype) dtype = promote_types(dtype, a.dtype());
+    }
+    std::vector<Array> inputs;
+    inputs.reserve(arrays.size());
+    for (const Array& a : arrays) inputs.push_back(astype(a, dtype));
+    if (inputs.size() == 1) return inputs.front();
+    return heddle::apply(Concatenate{static_cast<std::int64_t>(at)}, std::move(inputs));
+  });
+}
+
+Array stack(const std::vector<Array>& arrays, int axis) {
+  require(!arrays.empty(), ErrorCode::invalid_argument, "stack: there are no arrays");
+  std::vector<Array> expanded;
+  expanded.reserve(arrays.size());
+  for (const Array& a : arrays) {
+    require(a.shape() == arrays.front().shape(), ErrorCode::invalid_argument,
+            "stack: {} and {} differ in shape", arrays.front().spec(), a.spec());
+    expanded.push_back(within("stack", [&] { return expand_dims(a, axis); }));
+  }
+  const std::size_t at = normalize_axis(axis, arrays.front().ndim() + 1, "stack");
+  return within("stack", [&] { return concatenate(expanded, static_cast<int>(at)); });
+}
+
+Array repeat(const Array& a, int repeats, int axis) {
+  const std::size_t at = normalize_axis(axis, a.ndim(), "repeat");
+  require(repeats >= 0, ErrorCode::invalid_argument, "repeat: {} times", repeats);
+  Shape result = a.shape();
+  const bool overflows = __builtin_mul_overflow(result[at], std::int64_t{repeats}, &result[at]);
+  require(!overflows, ErrorCode::invalid_argument, "repeat: {} times {} overflows", repeats,
+          a.spec());
+  return within("repeat", [&] {
+    Shape repeated = a.shape();
+    repeated.insert(at + 1, repeats);
+    return reshape(broadcast_to(expand_dims(a, static_cast<int>(at) + 1), repeated), result);
+  });
+}
+
+Array take(const Array& a, const Array& indices, int axis) {
+  const std::size_t at = normalize_axis(axis, a.ndim(), "take");
+  return within("take", [&] {
+    const DType dtype = is_block(a.dtype()) ? DType::f32 : a.dtype();
+    const Array table = at == 0 ? a : moveaxis(a, static_cast<int>(at), 0);
+    Array rows = heddle::apply(GatherRows{dtype}, {table, indices});
+    if (at == 0) return rows;
+    // From [indices..., before..., after...] to [before..., indices..., after...].
+    Dims axes = iota(rows.ndim());
+    std::rotate(axes.begin(), axes.begin() + indices.ndim(), axes.begin() + indices.ndim() + at);
+    return transpose(rows, axes);
+  });
+}
+
+// ---- Types
+
+Array astype(const Array& a, DType dtype) {
+  if (a.dtype() == dtype) return a;
+  return within("astype", [&] { return heddle::apply(Cast{dtype}, {a}); });
+}
+
+Array dequantize(const Array& a) {
+  require(is_block(a.dtype()), ErrorCode::invalid_argument, "dequantize: {} is not block-quantised",
+          a.spec());
+  return within("dequantize", [&] { return heddle::apply(Cast{DType::f32}, {a}); });
+}
+
+}  // namespace heddle

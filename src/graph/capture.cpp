@@ -1,0 +1,117 @@
+#include "graph/capture.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <unordered_map>
+#include <utility>
+
+#include "array/node.h"
+#include "graph/values.h"
+
+namespace heddle {
+
+namespace {
+
+struct Found {
+  Ref<Node> node;
+  std::vector<Array> inputs;
+  bool done = false;
+};
+
+/// The inputs of a node that is still to run; nothing, once it is done. A node that another thread
+/// is running counts as done as soon as it is.
+std::optional<std::vector<Array>> pending_inputs(const Node& node) {
+  std::vector<Array> inputs;
+  if (node.visit_pending([&](const Array& input) { inputs.push_back(input); })) return inputs;
+  node.wait_while_running();
+  if (node.state() == Node::State::failed) node.failure().raise();
+  return std::nullopt;
+}
+
+/// Every node that the roots reach without passing through one that is done, in creation order.
+std::vector<Found> reach(std::span<const Array> roots) {
+  std::unordered_map<const Node*, bool> seen;
+  std::vector<Ref<Node>> open;
+  std::vector<Found> found;
+  const auto visit = [&](const Array& array) {
+    if (std::exchange(seen[array.node().get()], true)) return;
+    open.push_back(array.node());
+  };
+  for (const Array& root : roots) visit(root);
+  while (!open.empty()) {
+    Found next{std::move(open.back()), {}, false};
+    open.pop_back();
+    auto inputs = pending_inputs(*next.node);
+    next.done = !inputs;
+    if (inputs) next.inputs = std::move(*inputs);
+    for (const Array& input : next.inputs) visit(input);
+    found.push_back(std::move(next));
+  }
+  std::ranges::sort(found, {}, [](const Found& f) { return f.node->sequence(); });
+  return found;
+}
+
+Constant constant_of(const Array& array) {
+  const View& view = array.node()->result(array.output());
+  if (view.buffer && view.buffer->host() && view.offset == 0 && is_contiguous(view.operand)) {
+    view.buffer->wait_for_writes();
+    return {view.spec(), view.buffer};
+  }
+  const std::vector<std::byte> bytes = array.to_bytes();
+  Ref<Buffer> data = allocate_host(bytes.size());
+  if (!bytes.empty()) std::memcpy(data->host(), bytes.data(), bytes.size());
+  return {array.spec(), std::move(data)};
+}
+
+class Builder {
+ public:
+  ValueId value_of(const Array& array) {
+    const Node* node = array.node().get();
+    if (const auto found = nodes_.find(node); found != nodes_.end()) {
+      return {found->second, array.output()};
+    }
+    const auto [found, added] = constants_.try_emplace({node, array.output()}, ValueId{});
+    if (added) {
+      Constant constant = constant_of(array);
+      const TensorSpec spec = constant.spec;
+      found->second = {add({std::move(constant), {}, {spec}}), 0};
+    }
+    return found->second;
+  }
+
+  void add_pending(const Found& found) {
+    GraphNode node{found.node->op(), {}, found.node->outputs()};
+    node.inputs.reserve(found.inputs.size());
+    for (const Array& input : found.inputs) node.inputs.push_back(value_of(input));
+    if (!is_leaf(node.op)) node.pin = found.node->pin();
+    nodes_.emplace(found.node.get(), add(std::move(node)));
+  }
+
+  Graph graph;
+
+ private:
+  NodeId add(GraphNode node) {
+    graph.nodes.push_back(std::move(node));
+    return static_cast<NodeId>(graph.nodes.size() - 1);
+  }
+
+  std::unordered_map<const Node*, NodeId> nodes_;
+  std::map<std::pair<const Node*, std::uint32_t>, ValueId> constants_;
+};
+
+}  // namespace
+
+Captured capture(std::span<const Array> roots) {
+  const std::vector<Found> found = reach(roots);
+  Builder builder;
+  builder.graph.nodes.reserve(found.size());
+  for (const Found& node : found) {
+    if (!node.done) builder.add_pending(node);
+  }
+  std::vector<ValueId> values;
+  for (const Array& root : roots) values.push_back(builder.value_of(root));
+  return {std::move(builder.graph), std::move(values)};
+}
+
+}  // namespace heddle

@@ -1,0 +1,20 @@
+#include "graph/fusion.h"
+
+namespace heddle {
+
+Graph fuse(const Graph& graph, const PassOptions& options) {
+  Fusion fusion(graph, options);
+  LinearGroups linears;
+  for (NodeId id = 0; id < fusion.size(); ++id) {
+    if (fusion.node(id).dead) continue;
+    fusion.refresh(id);
+    linears.join(fusion, id);
+    join_gated_multiply(fusion, id);
+    join_add_rms_norm(fusion, id);
+    join_bias_rope(fusion, id);
+    join_write(fusion, id);
+  }
+  return fusion.finish();
+}
+
+}  // namespace heddle

@@ -1,0 +1,159 @@
+#include "graph/fusion.h"
+
+#include <algorithm>
+
+#include "graph/choose_device.h"
+#include "graph/versions.h"
+#include "heddle/device.h"
+#include "heddle/error.h"
+
+namespace heddle {
+
+namespace {
+
+std::optional<std::vector<TensorSpec>> try_infer(const Op& op, std::span<const TensorSpec> inputs) {
+  try {
+    return infer(op, inputs);
+  } catch (const Error&) {
+    return std::nullopt;  // the fused op is stricter than its parts
+  }
+}
+
+std::size_t copies(const Legal& legal) {
+  return static_cast<std::size_t>(std::ranges::count(legal.copy, true));
+}
+
+bool has_kernel(const Legal& legal) {
+  return legal.how == Legal::How::direct || legal.how == Legal::How::contiguous;
+}
+
+}  // namespace
+
+Fusion::Fusion(Graph graph, const PassOptions& options)
+    : graph_(std::move(graph)),
+      options_(options),
+      layouts_(value_layouts(graph_)),
+      overwritten_(graph_.nodes.size(), kNoNode),
+      uses_(graph_.nodes.size()),
+      fixed_(graph_.nodes.size(), 0),
+      replaced_(graph_.nodes.size()) {
+  const PerValue<std::uint32_t> uses = count_uses(graph_);
+  const Versions versions(graph_);
+  for (NodeId id = 0; id < size(); ++id) {
+    const GraphNode& node = graph_.nodes[id];
+    for (std::uint32_t i = 0; i < node.outputs.size(); ++i) {
+      uses_[id].push_back(uses[{id, i}]);
+      overwritten_[id] = std::min(overwritten_[id], versions.overwritten_by({id, i}));
+    }
+    fixed_[id] = is_leaf(node.op) || (is_view(node.op) && fixed_[node.inputs[0].node]);
+  }
+}
+
+void Fusion::refresh(NodeId id) {
+  for (ValueId& input : graph_.nodes[id].inputs) {
+    if (const auto& now = replaced_[input.node]) input = (*now)[input.output];
+  }
+}
+
+bool Fusion::can_read_later(NodeId part, NodeId at) const {
+  return std::ranges::all_of(node(part).inputs,
+                             [&](ValueId input) { return overwritten_[input.node] > at; });
+}
+
+bool Fusion::can_read_earlier(NodeId part, std::size_t first, NodeId at) const {
+  const auto& inputs = node(part).inputs;
+  return std::all_of(inputs.begin() + static_cast<std::ptrdiff_t>(first), inputs.end(),
+                     [&](ValueId input) { return fixed_[input.node] || input.node < at; });
+}
+
+std::vector<OperandSpec> Fusion::layouts_of(const std::vector<ValueId>& values) const {
+  std::vector<OperandSpec> layouts;
+  layouts.reserve(values.size());
+  for (const ValueId value : values) layouts.push_back(layouts_[value.node][value.output]);
+  return layouts;
+}
+
+bool Fusion::is_worthwhile(std::initializer_list<NodeId> parts, const Op& fused,
+                           const std::vector<ValueId>& inputs) const {
+  const GraphNode& first = node(*parts.begin());
+  const auto same_pin = [&](NodeId part) { return node(part).pin == first.pin; };
+  if (!std::ranges::all_of(parts, same_pin)) return false;
+  const std::vector<OperandSpec> layouts = layouts_of(inputs);
+  std::vector<TensorSpec> specs;
+  for (const OperandSpec& layout : layouts) specs.push_back(layout.spec);
+  if (!try_infer(fused, specs)) return false;
+
+  for (Device* device : candidate_devices(first, options_)) {
+    const Legal legal = legalize(*device, fused, layouts);
+    if (legal.how == Legal::How::direct) return true;
+    std::size_t copies_of_parts = 0;
+    bool runs_parts = true;
+    for (const NodeId part : parts) {
+      const Legal of_part = legalize(*device, node(part).op, layouts_of(node(part).inputs));
+      runs_parts = runs_parts && of_part.how != Legal::How::no;
+      copies_of_parts += copies(of_part);
+    }
+    if (has_kernel(legal) && copies(legal) <= copies_of_parts) return true;
+    if (runs_parts) return false;
+  }
+  return false;
+}
+
+// ---- Changes
+
+void Fusion::add_uses(NodeId id) {
+  for (const ValueId input : node(id).inputs) ++uses_[input.node][input.output];
+}
+
+void Fusion::remove_uses(NodeId id) {
+  for (const ValueId input : node(id).inputs) --uses_[input.node][input.output];
+}
+
+void Fusion::set(NodeId id, Op op, std::vector<ValueId> inputs) {
+  remove_uses(id);
+  GraphNode& node = graph_.nodes[id];
+  node.op = std::move(op);
+  node.inputs = std::move(inputs);
+  node.outputs = infer(node.op, input_specs(graph_, node));
+  layouts_[id] = output_operands(node.op, node.outputs);
+  uses_[id].resize(node.outputs.size(), 0);
+  add_uses(id);
+}
+
+void Fusion::set_view_source(NodeId view, ValueId source) {
+  remove_uses(view);
+  GraphNode& node = graph_.nodes[view];
+  node.inputs = {source};
+  overwritten_[view] = overwritten_[source.node];
+  layouts_[view] = output_operands(node.op, node.outputs);
+  if (const auto seen = view_of(node.op, layouts_[source.node][source.output])) {
+    layouts_[view][0].layout = seen->layout;
+  }
+  add_uses(view);
+}
+
+void Fusion::drop(NodeId id) {
+  remove_uses(id);
+  graph_.nodes[id].dead = true;
+}
+
+void Fusion::replace(NodeId id, NodeId with, std::uint32_t first) {
+  drop(id);
+  std::vector<ValueId>& now = replaced_[id].emplace();
+  for (std::uint32_t i = 0; i < uses_[id].size(); ++i) {
+    now.push_back({with, first + i});
+    uses_[with][first + i] += uses_[id][i];
+  }
+  overwritten_[with] = std::min(overwritten_[with], overwritten_[id]);
+}
+
+Graph Fusion::finish() {
+  const auto renew = [&](ValueId& value) {
+    if (const auto& now = replaced_[value.node]) value = (*now)[value.output];
+  };
+  for (Graph::Named& output : graph_.outputs) renew(output.value);
+  for (Graph::Named& update : graph_.state_updates) renew(update.value);
+  return mark_dead(in_source_order(std::move(graph_)));
+}
+
+}  // namespace heddle

@@ -1,0 +1,75 @@
+// Helpers for code that walks graphs and makes new ones.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "heddle/graph.h"
+
+namespace heddle {
+
+inline constexpr NodeId kNoNode = ~NodeId{0};
+
+/// One T for each value of a graph.
+template <class T>
+class PerValue {
+ public:
+  PerValue(const Graph& graph, const T& initial) {
+    first_.reserve(graph.nodes.size());
+    std::size_t total = 0;
+    for (const GraphNode& node : graph.nodes) {
+      first_.push_back(total);
+      total += node.outputs.size();
+    }
+    items_.assign(total, initial);
+  }
+  T& operator[](ValueId value) { return items_[first_[value.node] + value.output]; }
+  const T& operator[](ValueId value) const { return items_[first_[value.node] + value.output]; }
+
+ private:
+  std::vector<std::size_t> first_;
+  std::vector<T> items_;
+};
+
+/// "%12 rms_norm", for messages.
+std::string describe(const Graph& graph, NodeId id);
+/// "%12", or "%12.1" for outputs after the first.
+std::string describe(ValueId value);
+
+/// The name of an input, parameter or state; empty for other ops.
+const std::string& leaf_name(const Op& op) noexcept;
+
+std::vector<TensorSpec> input_specs(const Graph& graph, const GraphNode& node);
+
+/// How often each value is read: by live nodes, as an output, as a state's last version.
+PerValue<std::uint32_t> count_uses(const Graph& graph);
+
+/// The same nodes, each as early as it stands and no later than just before its first reader. For
+/// graphs whose edges have no cycle.
+Graph in_source_order(Graph graph);
+
+/// Makes a graph out of another, node by node, and remembers what became of the old values.
+class Rebuild {
+ public:
+  explicit Rebuild(const Graph& from) : from_(from), map_(from, {kNoNode, 0}) {
+    to_.nodes.reserve(from.nodes.size());
+  }
+  ValueId operator[](ValueId old) const { return map_[old]; }
+  void map(ValueId old, ValueId value) { map_[old] = value; }
+  std::vector<ValueId> mapped(const std::vector<ValueId>& old) const;
+
+  NodeId add(GraphNode node);
+  /// The old node, its inputs replaced by what they became.
+  NodeId keep(NodeId old);
+  const Graph& graph() const noexcept { return to_; }
+  Graph& graph() noexcept { return to_; }
+  /// The new graph, with the old one's outputs, updates and fed inputs.
+  Graph finish();
+
+ private:
+  const Graph& from_;
+  PerValue<ValueId> map_;
+  Graph to_;
+};
+
+}  // namespace heddle
