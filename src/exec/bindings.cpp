@@ -1,0 +1,160 @@
+#include "exec/bindings.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "exec/transfer.h"
+
+namespace heddle {
+
+namespace {
+
+SlotView slot_view(const Plan& plan, const Location& location) {
+  // A state may have outgrown its spec: kernels see all of what is bound.
+  const bool whole = plan.slots[location.slot].kind == SlotKind::state && location.offset == 0;
+  return {location.slot, location.offset, whole ? kWholeSlot : location.bytes};
+}
+
+std::vector<SlotView> slot_views(const Plan& plan, const std::vector<Location>& locations) {
+  std::vector<SlotView> views;
+  for (const Location& location : locations) views.push_back(slot_view(plan, location));
+  return views;
+}
+
+std::string label(const Plan& plan, NodeId node) {
+  const GraphNode& n = plan.placed.graph.nodes[node];
+  std::string text = fmt::format("node {}: {}", node, to_string(n.op));
+  for (const ValueId input : n.inputs) text += " " + to_string(plan.placed.graph.spec(input));
+  return text;
+}
+
+RecordedStep recorded(const Plan& plan, const PlannedStep& step) {
+  if (const auto* copy = std::get_if<PlannedCopy>(&step)) {
+    return RecordedCopy{slot_view(plan, copy->from), slot_view(plan, copy->to)};
+  }
+  if (std::holds_alternative<PlannedBarrier>(step)) return RecordedBarrier{};
+  const auto& launch = std::get<PlannedLaunch>(step);
+  RecordedLaunch out{
+      .kernel = launch.kernel,
+      .inputs = slot_views(plan, launch.inputs),
+      .outputs = slot_views(plan, launch.outputs),
+      .workspace = {launch.workspace_slot, launch.workspace_offset, launch.workspace_bytes},
+      .label = label(plan, launch.node)};
+  if (launch.extent) out.extent = slot_view(plan, *launch.extent);
+  return out;
+}
+
+}  // namespace
+
+std::vector<Device*> devices_of(const Plan& plan) {
+  std::vector<Device*> devices;
+  for (const Slot& slot : plan.slots) {
+    if (std::find(devices.begin(), devices.end(), slot.device) == devices.end())
+      devices.push_back(slot.device);
+  }
+  for (const Split& split : plan.splits) {
+    if (std::find(devices.begin(), devices.end(), split.device) == devices.end())
+      devices.push_back(split.device);
+  }
+  return devices;
+}
+
+std::unique_ptr<Recording> record(const Plan& plan, const Split& split) {
+  std::vector<RecordedStep> steps;
+  for (const PlannedStep& step : split.steps) steps.push_back(recorded(plan, step));
+  return split.device->record(steps);
+}
+
+Bindings::Bindings(const Plan& plan)
+    : plan_(plan), bound_(plan.slots.size()), inputs_(plan.slots.size()) {
+  for (Device* device : devices_of(plan))
+    tables_[device] = device->make_binding_table(plan.slots.size());
+  for (std::uint32_t s = 0; s < plan.slots.size(); ++s) {
+    by_name_[{plan.slots[s].kind, plan.slots[s].name}].push_back(s);
+  }
+}
+
+void Bindings::bind(std::uint32_t slot, Ref<Buffer> buffer, std::size_t offset, std::size_t bytes) {
+  if (bound_[slot].buffer == buffer && bound_[slot].offset == offset) return;
+  // A device touches its own memory and the staging copies that it sends.
+  const Slot& planned = plan_.slots[slot];
+  for (const auto& [device, table] : tables_) {
+    if (device == planned.device || planned.kind == SlotKind::staging) table->set(slot, buffer, offset, bytes);
+  }
+  bound_[slot] = {std::move(buffer), offset};
+}
+
+const std::vector<std::uint32_t>& Bindings::slots_named(SlotKind kind,
+                                                        std::string_view name) const {
+  static const std::vector<std::uint32_t> none;
+  const auto it = by_name_.find(std::pair<SlotKind, std::string>(kind, name));
+  return it == by_name_.end() ? none : it->second;
+}
+
+void Bindings::allocate() {
+  if (allocated_) return;
+  for (std::uint32_t s = 0; s < plan_.slots.size(); ++s) {
+    const Slot& slot = plan_.slots[s];
+    if (slot.kind == SlotKind::parameter || slot.kind == SlotKind::state) continue;
+    const bool local = slot.kind == SlotKind::arena || slot.kind == SlotKind::constant;
+    Ref<Buffer> buffer =
+        slot.device->allocate(slot.bytes, local ? MemoryKind::local : MemoryKind::host_visible);
+    if (slot.kind == SlotKind::constant) {
+      const auto& constant = std::get<Constant>(plan_.placed.graph.node(*slot.value).op);
+      write_buffer(buffer, 0, {constant.data->host(), slot.bytes});
+    }
+    if (slot.kind == SlotKind::input) inputs_[s] = buffer;
+    bind(s, std::move(buffer), 0, slot.bytes);
+  }
+  allocated_ = true;
+}
+
+void Bindings::pack(const PlannedLaunch& launch, const View& plain, const View& packed) const {
+  Device& device = packed.buffer->device();
+  View workspace;
+  if (const std::size_t bytes = launch.kernel->traits().workspace_bytes) {
+    workspace.buffer = device.allocate(bytes);
+    workspace.operand = OperandSpec::contiguous({DType::u8, {static_cast<std::int64_t>(bytes)}});
+  }
+  const Ref<Stream> stream = device.default_stream();
+  stream->encode(launch.kernel, {&plain, 1}, {&packed, 1}, workspace, View{});
+  const Ref<Completion> end = stream->submit();
+  end->wait();
+  packed.buffer->note_write(end);
+}
+
+void Bindings::bind_parameters(Parameters& parameters) {
+  const std::uint64_t revision = parameters.impl().revision;
+  if (revision == parameters_seen_) return;
+  std::vector<bool> packed(plan_.slots.size());
+  for (const PlannedLaunch& launch : plan_.load) {
+    const std::uint32_t s = launch.outputs[0].slot;
+    const Slot& slot = plan_.slots[s];
+    const View view =
+        parameters.impl().packed(slot.name, slot.operand, *slot.device,
+                                 [&](const View& from, const View& to) { pack(launch, from, to); });
+    bind(s, view.buffer, view.offset, slot.bytes);
+    packed[s] = true;
+  }
+  for (std::uint32_t s = 0; s < plan_.slots.size(); ++s) {
+    const Slot& slot = plan_.slots[s];
+    if (slot.kind != SlotKind::parameter || packed[s]) continue;
+    const View view = parameters.impl().plain(slot.name, slot.operand.spec, *slot.device);
+    bind(s, view.buffer, view.offset, slot.bytes);
+  }
+  parameters_seen_ = revision;
+}
+
+void Bindings::bind_input(std::string_view name, std::span<const std::byte> bytes) {
+  for (const std::uint32_t s : slots_named(SlotKind::input, name)) {
+    write_buffer(inputs_[s], 0, bytes);
+    bind(s, inputs_[s], 0, plan_.slots[s].bytes);
+  }
+}
+
+void Bindings::bind_state(std::string_view name, const StateUse& use, SlotKind kind) {
+  for (const std::uint32_t s : slots_named(kind, name))
+    bind(s, use.buffer(), 0, use.buffer()->size());
+}
+
+}  // namespace heddle

@@ -1,0 +1,55 @@
+// The buffers behind a plan's slots, for one Executable.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "exec/parameters.h"
+#include "exec/plan.h"
+#include "exec/state_use.h"
+
+namespace heddle {
+
+class Bindings {
+ public:
+  explicit Bindings(const Plan& plan);
+
+  /// Makes the arenas, inputs, outputs, staging and constants, once. Throws out_of_memory.
+  void allocate();
+  /// Binds what changed among the parameters since the last call; repacks what nobody has yet.
+  void bind_parameters(Parameters& parameters);
+  /// Copies the bytes into every slot of the input and binds it there.
+  void bind_input(std::string_view name, std::span<const std::byte> bytes);
+  /// Binds a state's buffer to the state's slots, or to those of the input that it feeds.
+  void bind_state(std::string_view name, const StateUse& use, SlotKind kind);
+
+  const Ref<Buffer>& buffer(std::uint32_t slot) const { return bound_[slot].buffer; }
+  BindingTable& table(Device* device) const { return *tables_.at(device); }
+
+ private:
+  struct Bound {
+    Ref<Buffer> buffer;
+    std::size_t offset = 0;
+  };
+  void bind(std::uint32_t slot, Ref<Buffer> buffer, std::size_t offset, std::size_t bytes);
+  void pack(const PlannedLaunch& launch, const View& plain, const View& packed) const;
+  const std::vector<std::uint32_t>& slots_named(SlotKind kind, std::string_view name) const;
+
+  const Plan& plan_;
+  std::vector<Bound> bound_;
+  std::vector<Ref<Buffer>> inputs_;  // by slot: the buffer that explicit inputs are copied to
+  std::map<Device*, std::unique_ptr<BindingTable>> tables_;
+  std::map<std::pair<SlotKind, std::string>, std::vector<std::uint32_t>, std::less<>> by_name_;
+  std::uint64_t parameters_seen_ = ~std::uint64_t{0};
+  bool allocated_ = false;
+};
+
+/// Every device that takes part in the plan.
+std::vector<Device*> devices_of(const Plan& plan);
+
+/// A split's work in the device's own form.
+std::unique_ptr<Recording> record(const Plan& plan, const Split& split);
+
+}  // namespace heddle

@@ -1,0 +1,384 @@
+#include "heddle/executable.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "base/check.h"
+#include "base/settings.h"
+#include "base/team.h"
+#include "exec/bindings.h"
+#include "exec/inputs.h"
+#include "exec/planner.h"
+#include "exec/transfer.h"
+#include "heddle/ops.h"
+
+namespace heddle {
+
+namespace {
+
+/// The end of a run: of each of its submissions, or the error that stopped it.
+class RunCompletion final : public Completion {
+ public:
+  RunCompletion(std::vector<Ref<Completion>> parts, std::exception_ptr error)
+      : parts_(std::move(parts)), error_(std::move(error)) {}
+
+  bool done() const noexcept override {
+    return std::all_of(parts_.begin(), parts_.end(), [](const auto& part) { return part->done(); });
+  }
+
+  void wait(std::chrono::nanoseconds timeout) override {
+    std::exception_ptr first = error_;
+    for (const Ref<Completion>& part : parts_) {
+      try {
+        part->wait(timeout);
+      } catch (...) {
+        if (!first) first = std::current_exception();
+      }
+    }
+    if (first) std::rethrow_exception(first);
+  }
+
+ private:
+  const std::vector<Ref<Completion>> parts_;
+  const std::exception_ptr error_;
+};
+
+/// What clones share.
+struct Compiled {
+  Plan plan;
+  InputChecker inputs;
+  struct StateUser {
+    std::string name;
+    TensorSpec spec;  // its rows are the fewest that will do
+    Device* device;
+    bool is_written;
+    bool by_data;  // rows are chosen by data, so more of them may be bound
+  };
+  std::vector<StateUser> states;
+
+  explicit Compiled(Plan p) : plan(std::move(p)), inputs(plan.placed.graph) { find_states(); }
+
+  const StateUser* find_state(std::string_view name) const {
+    const auto it = std::find_if(states.begin(), states.end(),
+                                 [&](const StateUser& s) { return s.name == name; });
+    return it == states.end() ? nullptr : &*it;
+  }
+
+ private:
+  void find_states() {
+    const Graph& graph = plan.placed.graph;
+    for (const Slot& slot : plan.slots) {
+      if (slot.kind != SlotKind::state) continue;
+      const bool written = std::any_of(graph.state_updates.begin(), graph.state_updates.end(),
+                                       [&](const Graph::Named& u) { return u.name == slot.name; });
+      states.push_back({slot.name, slot.operand.spec, slot.device, written, true});
+    }
+    const auto memory = trace_memory(graph);
+    for (NodeId n = 0; n < graph.nodes.size(); ++n) {
+      const GraphNode& node = graph.nodes[n];
+      if (node.dead) continue;
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        const ValueId root = memory[node.inputs[i].node][node.inputs[i].output].root;
+        const auto* ref = std::get_if<StateRef>(&graph.node(root).op);
+        const bool rows_by_data = std::holds_alternative<Attend>(node.op) ||
+                                  ((std::holds_alternative<WriteRows>(node.op) ||
+                                    std::holds_alternative<RopeWriteRows>(node.op)) &&
+                                   i == 0);
+        if (!ref || rows_by_data) continue;
+        for (StateUser& user : states) {
+          if (user.name == ref->name) user.by_data = false;
+        }
+      }
+    }
+  }
+};
+
+bool verify_by_default() {
+#ifdef HEDDLE_DEBUG
+  return true;
+#else
+  return settings().verify;
+#endif
+}
+
+}  // namespace
+
+struct Executable::Impl {
+  std::shared_ptr<const Compiled> compiled;
+  Ref<Parameters> parameters;
+  Bindings bindings;
+  std::vector<std::unique_ptr<Recording>> recordings, feed_recordings;
+  std::map<std::string, Ref<State>, std::less<>> states;
+
+  mutable std::mutex mutex;  // one run at a time
+  Ref<Completion> last;      // the last run, if there was one
+
+  Impl(std::shared_ptr<const Compiled> c, Ref<Parameters> p)
+      : compiled(std::move(c)), parameters(std::move(p)), bindings(compiled->plan) {
+    for (const Split& split : compiled->plan.splits)
+      recordings.push_back(record(compiled->plan, split));
+    for (const Split& split : compiled->plan.feeds)
+      feed_recordings.push_back(record(compiled->plan, split));
+  }
+
+  const Plan& plan() const { return compiled->plan; }
+
+  const Compiled::StateUser& state_user(std::string_view name) const {
+    const Compiled::StateUser* user = compiled->find_state(name);
+    require(user != nullptr, ErrorCode::invalid_argument, "there is no state '{}' in this graph",
+            name);
+    return *user;
+  }
+
+  void make_missing_states() {
+    for (const Compiled::StateUser& user : compiled->states) {
+      if (!states.contains(user.name)) states[user.name] = make_ref<State>(*user.device, user.spec);
+    }
+  }
+
+  void wait_for_last_run() const {
+    if (!last || last->done()) return;
+    try {
+      last->wait();
+    } catch (const Error& e) {
+      if (!last->done()) throw;  // still out there: its memory may not be touched
+    }
+  }
+
+  using Uses = std::map<std::string, StateUse, std::less<>>;
+
+  /// Takes all states, in one order for everybody.
+  Uses take_states() const {
+    std::vector<std::pair<State*, std::string>> order;
+    for (const Compiled::StateUser& user : compiled->states) {
+      order.emplace_back(states.find(user.name)->second.get(), user.name);
+    }
+    std::sort(order.begin(), order.end());
+    Uses uses;
+    for (const auto& [state, name] : order) uses.try_emplace(name, Ref<State>(state));
+    return uses;
+  }
+
+  void bind(std::span<const NamedTensor> inputs, const Uses& uses) {
+    bindings.allocate();
+    bindings.bind_parameters(*parameters);
+    for (const auto& [name, use] : uses) {
+      bindings.bind_state(name, use, SlotKind::state);
+      bindings.bind_state(name, use, SlotKind::input);
+    }
+    for (const NamedTensor& input : inputs) bindings.bind_input(input.name, input.tensor.bytes);
+  }
+
+  std::map<std::string, std::int64_t> rows_of(const Uses& uses) const {
+    std::map<std::string, std::int64_t> rows;
+    for (const auto& [name, use] : uses) {
+      if (!use.spec().shape.empty() && state_user(name).by_data) rows[name] = use.spec().shape[0];
+    }
+    return rows;
+  }
+
+  Ref<Completion> submit_split(const Split& split, const Recording& recording,
+                               const std::vector<Ref<Completion>>& ends, const Uses& uses) {
+    const Ref<Stream> stream = split.device->default_stream();
+    for (const auto& [name, use] : uses) {
+      if (&use.buffer()->device() == split.device) use.order_before(*stream);
+    }
+    for (const std::uint32_t wait : split.waits) stream->wait_for(ends[wait]);
+    stream->replay(recording, bindings.table(split.device));
+    return stream->submit();
+  }
+
+  /// Submits every split in order, then the feeds. What goes wrong ends the run and is its error.
+  Ref<Completion> submit_all(Uses& uses) {
+    std::vector<Ref<Completion>> ends;
+    std::exception_ptr error;
+    try {
+      for (std::size_t s = 0; s < recordings.size(); ++s) {
+        ends.push_back(submit_split(plan().splits[s], *recordings[s], ends, uses));
+      }
+      for (std::size_t f = 0; f < feed_recordings.size(); ++f) {
+        ends.push_back(submit_split(plan().feeds[f], *feed_recordings[f], ends, uses));
+      }
+    } catch (...) {
+      error = std::current_exception();
+    }
+    const Ref<Completion> end = make_ref<RunCompletion>(std::move(ends), error);
+    for (auto& [name, use] : uses) {
+      const bool written = state_user(name).is_written;
+      use.note(end, written);
+      if (error && written) use.fail(error);
+    }
+    return end;
+  }
+};
+
+std::shared_ptr<Executable> Executable::compile(const Graph& graph, const CompileOptions& options,
+                                                Ref<Parameters> parameters) {
+  PassOptions passes{options.devices.empty() ? devices() : options.devices, options.pin,
+                     options.fuse && settings().fuse, options.repack && settings().repack};
+  Plan plan = make_plan(prepare_graph(graph, passes));
+  if (options.verify.value_or(verify_by_default())) verify(plan);
+  if (!parameters) parameters = make_ref<Parameters>();
+  auto compiled = std::make_shared<const Compiled>(std::move(plan));
+  return std::shared_ptr<Executable>(
+      new Executable(std::make_unique<Impl>(std::move(compiled), std::move(parameters))));
+}
+
+Executable::Executable(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Executable::~Executable() {
+  // Devices may still be working on this run's buffers, which recordings reach through tables.
+  try {
+    impl_->wait_for_last_run();
+  } catch (...) {  // a destructor reports nothing; the run's completion holds the error
+  }
+}
+
+std::shared_ptr<Executable> Executable::clone(bool share_states) const {
+  auto impl = std::make_unique<Impl>(impl_->compiled, impl_->parameters);
+  if (share_states) {
+    const std::lock_guard lock(impl_->mutex);
+    impl_->make_missing_states();
+    impl->states = impl_->states;
+  }
+  return std::shared_ptr<Executable>(new Executable(std::move(impl)));
+}
+
+const Ref<Parameters>& Executable::parameters() const noexcept {
+  return impl_->parameters;
+}
+const Plan& Executable::plan() const noexcept {
+  return impl_->plan();
+}
+std::size_t Executable::memory_bytes() const noexcept {
+  return planned_bytes(impl_->plan());
+}
+
+void Executable::bind_state(std::string_view name, Ref<State> state) {
+  const Compiled::StateUser& user = impl_->state_user(name);
+  TensorSpec spec = state->spec();
+  if (user.by_data && !spec.shape.empty() && !user.spec.shape.empty()) {
+    spec.shape[0] = std::min(spec.shape[0], user.spec.shape[0]);  // more rows are welcome
+  }
+  require(spec == user.spec, ErrorCode::invalid_argument,
+          "state '{}': the graph needs {}, the object is {}", name, to_string(user.spec),
+          to_string(state->spec()));
+  require(&state->device() == user.device, ErrorCode::invalid_argument,
+          "state '{}': the plan keeps it on {}, the object is on {}", name, user.device->name(),
+          state->device().name());
+  const std::lock_guard lock(impl_->mutex);
+  impl_->wait_for_last_run();
+  impl_->states[user.name] = std::move(state);
+}
+
+Ref<State> Executable::state(std::string_view name) const {
+  impl_->state_user(name);
+  const std::lock_guard lock(impl_->mutex);
+  impl_->make_missing_states();
+  return impl_->states.find(name)->second;
+}
+
+Ref<Completion> Executable::submit(std::span<const NamedTensor> inputs) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->wait_for_last_run();
+  impl_->make_missing_states();
+  Impl::Uses uses = impl_->take_states();
+  impl_->compiled->inputs.check(inputs, impl_->rows_of(uses));
+  impl_->bind(inputs, uses);
+  const Team::Session held(current_team());
+  impl_->last = impl_->submit_all(uses);
+  return impl_->last;
+}
+
+void Executable::run(std::span<const NamedTensor> inputs) {
+  submit(inputs)->wait();
+}
+void Executable::run(std::initializer_list<NamedTensor> inputs) {
+  run(std::span(inputs.begin(), inputs.size()));
+}
+
+namespace {
+
+const PlanOutput& find_output(const Plan& plan, std::string_view name) {
+  for (const PlanOutput& output : plan.outputs) {
+    if (output.name == name) return output;
+  }
+  fail(ErrorCode::invalid_argument, "there is no output '{}' in this graph", name);
+}
+
+/// Copies the value out of its slot into memory of its own.
+Array copy_out(const Ref<Buffer>& buffer, std::size_t offset, const OperandSpec& operand) {
+  std::vector<std::byte> bytes(span_bytes(operand));
+  read_buffer(buffer, offset, bytes);
+  if (is_contiguous(operand)) return Array::from_bytes(operand.spec, bytes);
+  View held{allocate_host(bytes.size()), 0, operand};
+  std::memcpy(held.host(), bytes.data(), bytes.size());
+  Array strided = Array::from_view(std::move(held));
+  return Array::from_bytes(operand.spec, strided.to_bytes());
+}
+
+OperandSpec row_of(const OperandSpec& operand, std::int64_t row, std::size_t& offset,
+                   std::string_view name) {
+  const auto& [spec, layout] = operand;
+  require(!spec.shape.empty() && 0 <= row && row < spec.shape[0], ErrorCode::invalid_argument,
+          "output '{}' is {}: it has no row {}", name, to_string(spec), row);
+  OperandSpec out = operand;
+  out.spec.shape.erase(0);
+  out.layout.strides.erase(0);
+  const DTypeInfo& type = info(spec.dtype);
+  offset +=
+      static_cast<std::size_t>(row * layout.strides[0] / type.block_elements * type.block_bytes);
+  return out;
+}
+
+}  // namespace
+
+std::vector<Array> Executable::outputs(std::span<const OutputRequest> requests) const {
+  const std::lock_guard lock(impl_->mutex);
+  require(bool(impl_->last), ErrorCode::invalid_argument, "outputs: there has been no run yet");
+  impl_->last->wait();
+  std::vector<Array> arrays;
+  for (const OutputRequest& request : requests) {
+    const Location& location = find_output(impl_->plan(), request.name).location;
+    OperandSpec operand = location.operand;
+    std::size_t offset = location.offset;
+    if (request.row) operand = row_of(operand, *request.row, offset, request.name);
+    arrays.push_back(copy_out(impl_->bindings.buffer(location.slot), offset, operand));
+  }
+  return arrays;
+}
+
+Array Executable::output(std::string_view name) const {
+  const OutputRequest request{name, std::nullopt};
+  return outputs({&request, 1})[0];
+}
+
+void Executable::copy_output_row(std::string_view name, std::int64_t row,
+                                 std::span<std::byte> out) const {
+  const std::lock_guard lock(impl_->mutex);
+  require(bool(impl_->last), ErrorCode::invalid_argument, "output '{}': there has been no run yet",
+          name);
+  impl_->last->wait();
+  const Location& location = find_output(impl_->plan(), name).location;
+  std::size_t offset = location.offset;
+  const OperandSpec operand = row_of(location.operand, row, offset, name);
+  require(out.size() == byte_size(operand.spec), ErrorCode::invalid_argument,
+          "output '{}': a row is {} bytes, not {}", name, byte_size(operand.spec), out.size());
+  if (is_contiguous(operand)) {
+    read_buffer(impl_->bindings.buffer(location.slot), offset, out);
+  } else {
+    copy_out(impl_->bindings.buffer(location.slot), offset, operand).copy_to(out);
+  }
+}
+
+std::size_t planned_bytes(const Plan& plan) {
+  std::size_t bytes = 0;
+  for (const Slot& slot : plan.slots) {
+    if (slot.kind != SlotKind::parameter && slot.kind != SlotKind::state) bytes += slot.bytes;
+  }
+  return bytes;
+}
+
+}  // namespace heddle

@@ -1,0 +1,533 @@
+// From a placed graph to a plan: where every value lies, what each split does, and what it waits
+// for.
+#include "exec/planner.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "base/check.h"
+#include "exec/plan.h"
+
+namespace heddle {
+
+namespace {
+
+constexpr std::uint32_t kNever = std::numeric_limits<std::uint32_t>::max();
+
+/// Memory that one kernel makes, and that later kernels may take over in place.
+struct Storage {
+  Device* device = nullptr;
+  std::size_t bytes = 0;
+  std::uint32_t first = 0, last = 0;  // launches between which it is alive
+  std::optional<std::uint32_t> slot;  // an output slot; in the arena otherwise
+  std::size_t offset = 0;
+};
+
+class Planner {
+ public:
+  explicit Planner(PlacedGraph placed)
+      : memory_(trace_memory(placed.graph)), plan_{.placed = std::move(placed)} {
+    for (NodeId n = 0; n < graph().nodes.size(); ++n) {
+      if (const auto* input = std::get_if<Input>(&graph().nodes[n].op))
+        input_nodes_[input->name] = n;
+    }
+  }
+
+  Plan make() {
+    order_launches();
+    assign_outputs();
+    find_lifetimes();
+    make_storages();
+    lay_out_arenas();
+    emit_load();
+    emit_splits();
+    emit_outputs();
+    return std::move(plan_);
+  }
+
+ private:
+  const Graph& graph() const { return plan_.placed.graph; }
+  Device* device_of(NodeId node) const { return plan_.placed.placement[node]; }
+  const Memory& memory(ValueId value) const { return memory_[value.node][value.output]; }
+  const Memory& root_memory(ValueId value) const { return memory(memory(value).root); }
+
+  // ---- Order
+
+  struct Run {  // a split in the making: launches [begin, end)
+    Device* device;
+    std::uint32_t begin, end;
+  };
+
+  bool is_load(NodeId node) const { return std::holds_alternative<Repack>(graph().nodes[node].op); }
+
+  /// Numbers the launches in graph order, feeds last, and cuts them into runs on one device.
+  void order_launches() {
+    launch_of_.assign(graph().nodes.size(), kNever);
+    std::vector<NodeId> feeds;
+    for (NodeId n = 0; n < graph().nodes.size(); ++n) {
+      const GraphNode& node = graph().nodes[n];
+      if (node.dead || !device_of(n)) continue;
+      if (is_load(n)) {
+        loads_.push_back(n);
+      } else if (std::holds_alternative<Feed>(node.op)) {
+        feeds.push_back(n);
+      } else {
+        launches_.push_back(n);
+      }
+    }
+    cut_into_runs(0, runs_);
+    const auto first_feed = static_cast<std::uint32_t>(launches_.size());
+    launches_.insert(launches_.end(), feeds.begin(), feeds.end());
+    cut_into_runs(first_feed, feed_runs_);
+    for (std::uint32_t i = 0; i < launches_.size(); ++i) launch_of_[launches_[i]] = i;
+  }
+
+  void cut_into_runs(std::uint32_t from, std::vector<Run>& runs) const {
+    for (std::uint32_t i = from; i < launches_.size(); ++i) {
+      Device* device = device_of(launches_[i]);
+      if (runs.empty() || runs.back().device != device) runs.push_back({device, i, i});
+      runs.back().end = i + 1;
+    }
+  }
+
+  std::uint32_t run_end(std::uint32_t launch) const {
+    for (const auto* runs : {&runs_, &feed_runs_}) {
+      const auto it = std::upper_bound(runs->begin(), runs->end(), launch,
+                                       [](std::uint32_t l, const Run& r) { return l < r.end; });
+      if (it != runs->end() && it->begin <= launch) return it->end;
+    }
+    fail(ErrorCode::backend, "planner: launch {} is in no split", launch);
+  }
+
+  // ---- Slots
+
+  std::uint32_t add_slot(Slot slot) {
+    plan_.slots.push_back(std::move(slot));
+    return static_cast<std::uint32_t>(plan_.slots.size() - 1);
+  }
+
+  /// The slot of a leaf (or of a repacked parameter) on `device`; each device that reads one has
+  /// its own.
+  std::uint32_t leaf_slot(ValueId leaf, Device* device) {
+    const auto [it, is_new] = leaf_slots_.try_emplace({leaf, device}, 0);
+    if (!is_new) return it->second;
+    const Op& op = graph().node(leaf).op;
+    Slot slot{.kind = SlotKind::parameter, .device = device, .operand = memory(leaf).operand};
+    slot.bytes = span_bytes(slot.operand);
+    slot.value = leaf;
+    if (const auto* input = std::get_if<Input>(&op)) {
+      slot.kind = SlotKind::input;
+      slot.name = input->name;
+    } else if (const auto* state = std::get_if<StateRef>(&op)) {
+      slot.kind = SlotKind::state;
+      slot.name = state->name;
+    } else if (std::holds_alternative<Constant>(op)) {
+      slot.kind = SlotKind::constant;
+    } else {
+      slot.name = parameter_name(leaf);
+    }
+    return it->second = add_slot(std::move(slot));
+  }
+
+  std::string parameter_name(ValueId value) const {
+    const GraphNode* node = &graph().node(value);
+    while (!node->inputs.empty()) node = &graph().node(node->inputs[0]);
+    return std::get<Parameter>(node->op).name;
+  }
+
+  /// Results are written straight into slots of their own, since they outlive the run.
+  void assign_outputs() {
+    for (const Graph::Named& output : graph().outputs) {
+      const ValueId root = memory(output.value).root;
+      if (launch_of_[root.node] == kNever || output_slots_.contains(root)) continue;
+      Slot slot{.kind = SlotKind::output,
+                .device = device_of(root.node),
+                .name = output.name,
+                .operand = memory(root).operand};
+      slot.bytes = span_bytes(slot.operand);
+      slot.value = root;
+      output_slots_[root] = add_slot(std::move(slot));
+    }
+  }
+
+  // ---- Lifetimes
+
+  void extend(ValueId root, std::uint32_t launch) {
+    auto& last = last_use_[root];
+    last = std::max(last, launch);
+  }
+
+  /// The last launch that touches each root; what leaves for another device lives to its split's
+  /// end, where the copies are.
+  void find_lifetimes() {
+    for (std::uint32_t i = 0; i < launches_.size(); ++i) {
+      const GraphNode& node = graph().nodes[launches_[i]];
+      for (std::uint32_t o = 0; o < node.outputs.size(); ++o)
+        extend(memory({launches_[i], o}).root, i);
+      for (const ValueId input : node.inputs) {
+        const ValueId root = memory(input).root;
+        if (launch_of_[root.node] == kNever) continue;
+        const bool staged = device_of(root.node) != device_of(launches_[i]);
+        extend(root, staged ? run_end(launch_of_[root.node]) : i);
+      }
+    }
+  }
+
+  // ---- Memory
+
+  void make_storages() {
+    for (std::uint32_t i = 0; i < launches_.size(); ++i) {
+      const NodeId n = launches_[i];
+      const GraphNode& node = graph().nodes[n];
+      kernels_.push_back(prepare(n));
+      std::vector<std::uint32_t> taken;
+      for (std::uint32_t o = 0; o < node.outputs.size(); ++o) {
+        const ValueId value{n, o};
+        if (memory(value).root != value) continue;  // a state's next version
+        const std::uint32_t storage = storage_for(value, i, taken);
+        storage_of_[value] = storage;
+        storages_[storage].last = std::max(storages_[storage].last, last_use_[value]);
+        taken.push_back(storage);
+      }
+    }
+  }
+
+  std::uint32_t storage_for(ValueId value, std::uint32_t launch,
+                            const std::vector<std::uint32_t>& taken) {
+    const auto slot = output_slots_.find(value);
+    if (slot == output_slots_.end()) {
+      if (const auto donor = in_place(value, launch, taken)) return *donor;
+    }
+    Storage storage{.device = device_of(value.node),
+                    .bytes = span_bytes(memory(value).operand),
+                    .first = launch,
+                    .last = launch};
+    if (slot != output_slots_.end()) storage.slot = slot->second;
+    storages_.push_back(storage);
+    return static_cast<std::uint32_t>(storages_.size() - 1);
+  }
+
+  /// The storage of an input that dies at this launch and that the kernel lets the output take
+  /// over.
+  std::optional<std::uint32_t> in_place(ValueId value, std::uint32_t launch,
+                                        const std::vector<std::uint32_t>& taken) const {
+    const GraphNode& node = graph().nodes[value.node];
+    for (const KernelTraits::Alias& alias : kernels_[launch]->traits().aliases) {
+      if (alias.output != value.output || alias.required) continue;
+      const Memory& input = memory(node.inputs[alias.input]);
+      const auto found = storage_of_.find(input.root);
+      if (found == storage_of_.end()) continue;
+      const Storage& storage = storages_[found->second];
+      const auto readers = std::count_if(node.inputs.begin(), node.inputs.end(), [&](ValueId v) {
+        const auto other = storage_of_.find(memory(v).root);
+        return other != storage_of_.end() && other->second == found->second;
+      });
+      const bool whole = input.offset == 0 && is_contiguous(input.operand) &&
+                         span_bytes(input.operand) == storage.bytes &&
+                         span_bytes(memory(value).operand) == storage.bytes;
+      if (!storage.slot && storage.device == device_of(value.node) && storage.last == launch &&
+          whole && readers == 1 &&
+          std::find(taken.begin(), taken.end(), found->second) == taken.end()) {
+        return found->second;
+      }
+    }
+    return std::nullopt;
+  }
+
+  std::shared_ptr<const Kernel> prepare(NodeId n) const {
+    const GraphNode& node = graph().nodes[n];
+    std::vector<OperandSpec> inputs, outputs;
+    for (const ValueId v : node.inputs) inputs.push_back(memory(v).operand);
+    for (std::uint32_t o = 0; o < node.outputs.size(); ++o)
+      outputs.push_back(memory({n, o}).operand);
+    Prepared prepared = device_of(n)->prepare_cached(node.op, inputs, outputs);
+    require(bool(prepared), ErrorCode::backend,
+            "planner: {} was placed on {}, which refuses it: {}", to_string(node.op),
+            device_of(n)->name(), prepared.reason);
+    return std::move(prepared.kernel);
+  }
+
+  /// One arena a device that needs one, for storages and workspaces alike.
+  void lay_out_arenas() {
+    workspace_offsets_.assign(launches_.size(), 0);
+    std::vector<Device*> devices;
+    for (const NodeId n : launches_) {
+      if (std::find(devices.begin(), devices.end(), device_of(n)) == devices.end()) {
+        devices.push_back(device_of(n));
+      }
+    }
+    for (Device* device : devices) lay_out_arena(device);
+  }
+
+  void lay_out_arena(Device* device) {
+    std::vector<ArenaItem> items;
+    std::vector<std::size_t*> offsets;
+    for (Storage& s : storages_) {
+      if (s.device != device || s.slot || s.bytes == 0) continue;
+      items.push_back({s.bytes, s.first, s.last});
+      offsets.push_back(&s.offset);
+    }
+    for (std::uint32_t i = 0; i < launches_.size(); ++i) {
+      const std::size_t bytes = kernels_[i]->traits().workspace_bytes;
+      if (device_of(launches_[i]) != device || bytes == 0) continue;
+      items.push_back({bytes, i, i});
+      offsets.push_back(&workspace_offsets_[i]);
+    }
+    const ArenaLayout layout = lay_out(items, device->alignment());
+    for (std::size_t i = 0; i < items.size(); ++i) *offsets[i] = layout.offsets[i];
+    Slot slot{.kind = SlotKind::arena, .device = device};
+    slot.bytes = layout.bytes;
+    arena_slots_[device] = add_slot(std::move(slot));
+    plan_.arenas.push_back({device, arena_slots_[device], layout.bytes, layout.lower_bound});
+  }
+
+  // ---- Locations
+
+  /// Where `device` sees the value: where it was made, in a leaf's slot, or in a staging slot.
+  Location locate(ValueId value, Device* device) {
+    const Memory& m = memory(value);
+    Location location{.offset = m.offset, .bytes = span_bytes(m.operand), .operand = m.operand};
+    const auto made = storage_of_.find(m.root);
+    if (made == storage_of_.end()) {
+      location.slot = leaf_slot(m.root, device);
+    } else if (const Storage& s = storages_[made->second]; s.device != device) {
+      location.slot = staging_slot(m.root, device);
+    } else if (s.slot) {
+      location.slot = *s.slot;
+    } else {
+      location.slot = arena_slots_.at(s.device);
+      location.offset += s.offset;
+    }
+    return location;
+  }
+
+  std::uint32_t staging_slot(ValueId root, Device* device) {
+    const auto [it, is_new] = staging_slots_.try_emplace({root, device}, 0);
+    if (!is_new) return it->second;
+    Slot slot{.kind = SlotKind::staging, .device = device, .operand = memory(root).operand};
+    slot.bytes = span_bytes(slot.operand);
+    slot.value = root;
+    return it->second = add_slot(std::move(slot));
+  }
+
+  PlannedLaunch launch(NodeId n, std::shared_ptr<const Kernel> kernel, Device* device) {
+    const GraphNode& node = graph().nodes[n];
+    PlannedLaunch planned{.node = n, .kernel = std::move(kernel)};
+    for (const ValueId v : node.inputs) planned.inputs.push_back(locate(v, device));
+    for (std::uint32_t o = 0; o < node.outputs.size(); ++o)
+      planned.outputs.push_back(locate({n, o}, device));
+    return planned;
+  }
+
+  std::optional<Location> extent_of(NodeId n, Device* device) {
+    const std::string& name = plan_.placed.extents[n];
+    if (name.empty()) return std::nullopt;
+    const auto input = input_nodes_.find(name);
+    require(input != input_nodes_.end(), ErrorCode::backend, "planner: extent '{}' names no input",
+            name);
+    return locate({input->second, 0}, device);
+  }
+
+  // ---- Steps
+
+  void emit_load() {
+    for (const NodeId n : loads_) plan_.load.push_back(launch(n, prepare(n), device_of(n)));
+  }
+
+  void emit_splits() {
+    for (const Run& run : runs_) emit_split(run, plan_.splits);
+    for (const Run& run : feed_runs_) {
+      emit_split(run, plan_.feeds);
+      plan_.feeds.back().waits.clear();  // feeds happen only if the whole run succeeded
+      for (std::uint32_t s = 0; s < runs_.size(); ++s) plan_.feeds.back().waits.push_back(s);
+    }
+    emit_copies();
+    for (Split& split : plan_.splits) insert_barriers(split);
+    for (Split& split : plan_.feeds) insert_barriers(split);
+  }
+
+  /// The launch that makes the value, views looked through; kNever for leaves.
+  std::uint32_t maker(ValueId value) const { return launch_of_[memory(value).source.node]; }
+
+  void emit_split(const Run& run, std::vector<Split>& splits) {
+    Split split{.device = run.device};
+    for (std::uint32_t i = run.begin; i < run.end; ++i) {
+      PlannedLaunch planned = launch(launches_[i], kernels_[i], run.device);
+      planned.workspace_bytes = kernels_[i]->traits().workspace_bytes;
+      planned.workspace_slot = arena_slots_.at(run.device);
+      planned.workspace_offset = workspace_offsets_[i];
+      planned.extent = extent_of(launches_[i], run.device);
+      split.steps.emplace_back(std::move(planned));
+      for (const ValueId v : graph().nodes[launches_[i]].inputs) {
+        const ValueId source = memory(v).source;
+        const std::uint32_t made = maker(v);
+        if (made == kNever || made >= run.begin) continue;
+        add_once(split.inputs, source);
+        export_from(made, source);
+        const std::uint32_t from = split_of(made);
+        if (from < runs_.size() && runs_[from].device != run.device) add_once(split.waits, from);
+      }
+    }
+    splits.push_back(std::move(split));
+  }
+
+  std::uint32_t split_of(std::uint32_t launch) const {
+    const auto it = std::upper_bound(runs_.begin(), runs_.end(), launch,
+                                     [](std::uint32_t l, const Run& r) { return l < r.end; });
+    return static_cast<std::uint32_t>(it - runs_.begin());
+  }
+
+  void export_from(std::uint32_t made, ValueId source) {
+    const std::uint32_t from = split_of(made);
+    if (from < plan_.splits.size()) add_once(plan_.splits[from].outputs, source);
+  }
+
+  template <class T>
+  static void add_once(std::vector<T>& list, const T& item) {
+    if (std::find(list.begin(), list.end(), item) == list.end()) list.push_back(item);
+  }
+
+  /// Each staged value leaves at the end of the split that made it.
+  void emit_copies() {
+    for (const auto& [key, slot] : staging_slots_) {
+      const ValueId root = key.first;
+      Split& from = plan_.splits[split_of(launch_of_[root.node])];
+      PlannedCopy copy{.value = root, .from = locate(root, device_of(root.node))};
+      copy.to = {.slot = slot, .bytes = copy.from.bytes, .operand = copy.from.operand};
+      from.steps.emplace_back(std::move(copy));
+    }
+  }
+
+  // ---- Barriers
+
+  struct Access {
+    std::uint32_t slot;
+    std::size_t begin, end;
+    bool write;
+  };
+
+  /// Rows of a state are chosen by data, and its buffer may outgrow its spec: all of it counts.
+  Access access(const Location& location, ByteRange range, bool write) const {
+    const Slot& slot = plan_.slots[location.slot];
+    if (slot.kind == SlotKind::state)
+      return {location.slot, 0, std::numeric_limits<std::size_t>::max(), write};
+    return {location.slot, location.offset + range.begin, location.offset + range.end, write};
+  }
+
+  std::vector<Access> accesses(const PlannedStep& step) const {
+    std::vector<Access> all;
+    if (const auto* l = std::get_if<PlannedLaunch>(&step)) {
+      const KernelTraits& traits = l->kernel->traits();
+      for (std::size_t i = 0; i < l->inputs.size(); ++i)
+        all.push_back(access(l->inputs[i], traits.reads[i], false));
+      for (std::size_t o = 0; o < l->outputs.size(); ++o)
+        all.push_back(access(l->outputs[o], traits.writes[o], true));
+      if (l->workspace_bytes > 0) {
+        all.push_back({l->workspace_slot, l->workspace_offset,
+                       l->workspace_offset + l->workspace_bytes, true});
+      }
+    } else if (const auto* c = std::get_if<PlannedCopy>(&step)) {
+      all.push_back(access(c->from, {0, c->from.bytes}, false));
+      all.push_back(access(c->to, {0, c->to.bytes}, true));
+    }
+    return all;
+  }
+
+  static bool conflict(const Access& a, const Access& b) {
+    return a.slot == b.slot && (a.write || b.write) && a.begin < b.end && b.begin < a.end;
+  }
+
+  /// One at the start, for what the run before left in flight, and one before each step that
+  /// conflicts with something since the last.
+  void insert_barriers(Split& split) const {
+    std::vector<PlannedStep> steps;
+    steps.emplace_back(PlannedBarrier{});
+    std::vector<Access> since;
+    for (PlannedStep& step : split.steps) {
+      const std::vector<Access> now = accesses(step);
+      const bool hazard = std::any_of(now.begin(), now.end(), [&](const Access& a) {
+        return std::any_of(since.begin(), since.end(),
+                           [&](const Access& b) { return conflict(a, b); });
+      });
+      if (hazard) {
+        steps.emplace_back(PlannedBarrier{});
+        since.clear();
+      }
+      since.insert(since.end(), now.begin(), now.end());
+      steps.push_back(std::move(step));
+    }
+    split.steps = std::move(steps);
+  }
+
+  // ---- Results
+
+  void emit_outputs() {
+    for (const Graph::Named& output : graph().outputs) {
+      const std::uint32_t made = maker(output.value);
+      if (made != kNever) export_from(made, memory(output.value).source);
+      const ValueId root = memory(output.value).root;
+      Device* device = launch_of_[root.node] != kNever ? device_of(root.node) : leaf_device(root);
+      plan_.outputs.push_back({output.name, output.value, locate(output.value, device)});
+    }
+    for (const Graph::Named& update : graph().state_updates) {
+      const std::uint32_t made = maker(update.value);
+      if (made != kNever) export_from(made, memory(update.value).source);
+    }
+  }
+
+  /// A device that already has the leaf, or the CPU.
+  Device* leaf_device(ValueId leaf) const {
+    for (const auto& [key, slot] : leaf_slots_) {
+      if (key.first == leaf) return key.second;
+    }
+    return &cpu_device();
+  }
+
+  std::vector<std::vector<Memory>> memory_;  // [node][output]
+  Plan plan_;
+  std::map<std::string, NodeId> input_nodes_;
+  std::vector<NodeId> launches_, loads_;
+  std::vector<std::uint32_t> launch_of_;  // node -> launch
+  std::vector<Run> runs_, feed_runs_;
+  std::vector<std::shared_ptr<const Kernel>> kernels_;  // by launch
+  std::vector<std::size_t> workspace_offsets_;          // by launch
+  std::map<ValueId, std::uint32_t> last_use_;           // root -> launch
+  std::vector<Storage> storages_;
+  std::map<ValueId, std::uint32_t> storage_of_;  // root -> storage
+  std::map<ValueId, std::uint32_t> output_slots_;
+  std::map<std::pair<ValueId, Device*>, std::uint32_t> leaf_slots_, staging_slots_;
+  std::map<Device*, std::uint32_t> arena_slots_;
+};
+
+}  // namespace
+
+std::vector<std::vector<Memory>> trace_memory(const Graph& graph) {
+  std::vector<std::vector<Memory>> memory(graph.nodes.size());
+  for (NodeId n = 0; n < graph.nodes.size(); ++n) {
+    const GraphNode& node = graph.nodes[n];
+    if (is_view(node.op)) {
+      const Memory& base = memory[node.inputs[0].node][node.inputs[0].output];
+      const std::optional<ViewOf> view = view_of(node.op, base.operand);
+      require(view.has_value(), ErrorCode::backend, "planner: node {} {} cannot be a view of {}", n,
+              to_string(node.op), to_string(base.operand));
+      memory[n].push_back({base.root,
+                           base.source,
+                           base.offset + static_cast<std::size_t>(view->offset_bytes),
+                           {node.outputs[0], view->layout}});
+      continue;
+    }
+    const std::vector<OperandSpec> outputs = output_operands(node.op, node.outputs);
+    for (std::uint32_t o = 0; o < outputs.size(); ++o)
+      memory[n].push_back({{n, o}, {n, o}, 0, outputs[o]});
+    if (writes_state(node.op))
+      memory[n][0].root = memory[node.inputs[0].node][node.inputs[0].output].root;
+  }
+  return memory;
+}
+
+Plan make_plan(PlacedGraph placed) {
+  return Planner(isolate_states(std::move(placed))).make();
+}
+
+}  // namespace heddle

@@ -1,0 +1,25 @@
+// What the planner's own steps share.
+#pragma once
+
+#include <vector>
+
+#include "graph/passes.h"
+
+namespace heddle {
+
+/// What a value's bytes are a part of.
+struct Memory {
+  ValueId root;    // the leaf or kernel output whose memory it lies in; for states, the leaf
+  ValueId source;  // the value itself with views looked through: the node whose work it waits for
+  std::size_t offset = 0;  // bytes from the root's start
+  OperandSpec operand;
+};
+
+/// The memory of every value, by node and output.
+std::vector<std::vector<Memory>> trace_memory(const Graph& graph);
+
+/// Copies state versions that something outside the state's chain on its own device reads: another
+/// device, or the caller as an output (a later run may write the state before the caller looks).
+PlacedGraph isolate_states(PlacedGraph placed);
+
+}  // namespace heddle

@@ -1,0 +1,31 @@
+// A run's hold on a state: taken before its first submission, given up after its last.
+#pragma once
+
+#include <exception>
+#include <mutex>
+
+#include "heddle/device.h"
+#include "heddle/state.h"
+
+namespace heddle {
+
+class StateUse {
+ public:
+  /// Waits for its turn. Throws the state's failure.
+  explicit StateUse(Ref<State> state);
+
+  const Ref<Buffer>& buffer() const noexcept { return state_->buffer_; }
+  const TensorSpec& spec() const noexcept { return state_->spec_; }
+  /// Work of `stream` begins after earlier runs' use of the state.
+  void order_before(Stream& stream) const;
+  /// The submission that ends at `end` reads, or writes, the state.
+  void note(const Ref<Completion>& end, bool write);
+  /// A run that had begun to write the state failed.
+  void fail(std::exception_ptr error);
+
+ private:
+  Ref<State> state_;
+  std::unique_lock<std::mutex> lock_;
+};
+
+}  // namespace heddle
