@@ -1,0 +1,251 @@
+#include <algorithm>
+#include <mutex>
+
+#include "base/check.h"
+#include "base/settings.h"
+#include "base/system.h"
+#include "base/team.h"
+#include "heddle/ops.h"
+#include "llm/kv_blocks.h"
+#include "llm/lazy_model.h"
+#include "llm/memory_check.h"
+#include "llm/plans.h"
+
+namespace heddle::llm {
+
+namespace {
+
+int default_threads(int wanted) {
+  if (wanted > 0) return wanted;
+  return settings().threads > 0 ? settings().threads : available_processors();
+}
+
+/// One token of a step, and where it goes.
+struct Token {
+  SequenceId sequence;
+  TokenId id;
+  std::int64_t position;
+  bool wants_logits;
+};
+
+std::int64_t count_outputs(std::span<const Token> tokens) {
+  return std::count_if(tokens.begin(), tokens.end(), [](const Token& t) { return t.wants_logits; });
+}
+
+}  // namespace
+
+struct Context::Impl {
+  std::shared_ptr<const Model> model;
+  ContextOptions options;
+  PlanShape shape;
+  KvBlocks blocks;
+  Plans plans;
+  std::unique_ptr<LazyModel> lazy;
+  Team team;
+  std::mutex mutex;
+
+  Impl(std::shared_ptr<const Model> m, const ContextOptions& o)
+      : model(std::move(m)),
+        options(o),
+        shape{.sequences = o.n_seq_max,
+              .blocks_each = (o.n_ctx + kBlockSize - 1) / kBlockSize,
+              .kv_type = o.kv_type},
+        blocks(shape.sequences, shape.blocks_each),
+        plans(model, shape, o.compile),
+        team(o.threads) {
+    if (options.lazy) lazy = std::make_unique<LazyModel>(model, shape);
+  }
+
+  void check(std::span<const StepItem> items) const {
+    std::vector<std::int64_t> added(static_cast<std::size_t>(blocks.sequences()));
+    for (const StepItem& item : items) {
+      const std::int64_t length = blocks.length(item.sequence);
+      auto& more = added[static_cast<std::size_t>(item.sequence)];
+      more += static_cast<std::int64_t>(item.tokens.size());
+      require(length + more <= options.n_ctx, ErrorCode::invalid_argument,
+              "sequence {}: {} tokens after the {} it has go beyond its context of {} (-c)",
+              item.sequence, more, length, options.n_ctx);
+      for (const TokenId id : item.tokens) {
+        require(0 <= id && id < model->config().n_vocab, ErrorCode::invalid_argument,
+                "sequence {}: token {} is outside the vocabulary of {}", item.sequence, id,
+                model->config().n_vocab);
+      }
+    }
+  }
+
+  std::vector<Token> flatten(std::span<const StepItem> items) const {
+    std::vector<Token> all;
+    std::vector<std::int64_t> lengths(static_cast<std::size_t>(blocks.sequences()));
+    for (const StepItem& item : items) {
+      auto& added = lengths[static_cast<std::size_t>(item.sequence)];
+      for (std::size_t i = 0; i < item.tokens.size(); ++i) {
+        const bool last = i + 1 == item.tokens.size();
+        all.push_back({item.sequence, item.tokens[i], blocks.length(item.sequence) + added++,
+                       last || item.all_logits});
+      }
+    }
+    return all;
+  }
+
+  /// KV room for the tokens, one run of one sequence at a time.
+  void extend(std::span<const Token> tokens) {
+    const auto copy = [this](std::int64_t from, std::int64_t to) {
+      lazy ? lazy->copy_block(from, to) : plans.copy_block(from, to);
+    };
+    for (std::size_t i = 0; i < tokens.size();) {
+      std::size_t end = i;
+      while (end < tokens.size() && tokens[end].sequence == tokens[i].sequence) ++end;
+      blocks.extend(tokens[i].sequence, static_cast<std::int64_t>(end - i), copy);
+      i = end;
+    }
+  }
+
+  StepInputs inputs_for(std::span<const Token> tokens, std::size_t n_tokens,
+                        std::size_t n_outputs) const {
+    StepInputs in;
+    in.tokens.assign(n_tokens, 0);
+    in.positions.assign(n_tokens, 0);
+    in.seq.assign(n_tokens, -1);
+    in.rows.assign(n_tokens, -1);
+    in.output_rows.assign(n_outputs, 0);
+    in.block_table.assign(static_cast<std::size_t>(shape.sequences * shape.blocks_each), 0);
+    in.lengths.assign(static_cast<std::size_t>(shape.sequences), 0);
+    in.n_tokens = static_cast<std::int32_t>(tokens.size());
+    for (std::size_t t = 0; t < tokens.size(); ++t) {
+      const Token& token = tokens[t];
+      in.tokens[t] = token.id;
+      in.positions[t] = static_cast<std::int32_t>(token.position);
+      in.seq[t] = token.sequence;
+      in.rows[t] = blocks.row(token.sequence, token.position);
+      if (token.wants_logits)
+        in.output_rows[static_cast<std::size_t>(in.n_outputs++)] = static_cast<std::int32_t>(t);
+      in.lengths[static_cast<std::size_t>(token.sequence)] =
+          static_cast<std::int32_t>(blocks.length(token.sequence));
+      const std::vector<std::int32_t>& own = blocks.blocks(token.sequence);
+      std::copy(own.begin(), own.end(),
+                in.block_table.begin() + token.sequence * shape.blocks_each);
+    }
+    return in;
+  }
+
+  void run_chunk(std::span<const Token> tokens, float* logits) {
+    extend(tokens);
+    const std::int64_t outputs = count_outputs(tokens);
+    const auto count = static_cast<std::int64_t>(tokens.size());
+    if (lazy) {
+      lazy->run(inputs_for(tokens, tokens.size(), static_cast<std::size_t>(outputs)), logits);
+    } else {
+      const auto n_tokens = static_cast<std::size_t>(capacity_for(count));
+      const auto n_outputs =
+          static_cast<std::size_t>(capacity_for(std::max<std::int64_t>(outputs, 1)));
+      plans.run(inputs_for(tokens, n_tokens, n_outputs), logits);
+    }
+  }
+
+  void run_all(std::span<const Token> tokens, std::vector<float>& logits,
+               const Progress& progress) {
+    float* next = logits.data();
+    const auto chunk = static_cast<std::size_t>(options.chunk);
+    for (std::size_t begin = 0; begin < tokens.size(); begin += chunk) {
+      if (progress &&
+          !progress(static_cast<std::int64_t>(begin), static_cast<std::int64_t>(tokens.size()))) {
+        fail(ErrorCode::cancelled, "the step was cancelled after {} of {} tokens", begin,
+             tokens.size());
+      }
+      const auto part = tokens.subspan(begin, std::min(chunk, tokens.size() - begin));
+      run_chunk(part, next);
+      next += count_outputs(part) * model->config().n_vocab;
+    }
+    if (progress)
+      progress(static_cast<std::int64_t>(tokens.size()), static_cast<std::int64_t>(tokens.size()));
+  }
+};
+
+Context::Context(std::shared_ptr<const Model> model, const ContextOptions& options) {
+  ContextOptions filled = options;
+  filled.threads = default_threads(options.threads);
+  require(filled.n_seq_max > 0, ErrorCode::invalid_argument,
+          "n_seq_max is {}; at least 1 sequence is needed", filled.n_seq_max);
+  require(filled.chunk > 0, ErrorCode::invalid_argument,
+          "--chunk is {}; at least 1 token is needed", filled.chunk);
+  require(filled.n_ctx >= 0 && filled.n_ctx <= model->config().n_ctx_train,
+          ErrorCode::invalid_argument, "-c {}: the model has a context of {}", filled.n_ctx,
+          model->config().n_ctx_train);
+  check_kv_type(model->config(), filled.kv_type);
+  fit_to_memory(*model, filled);
+  impl_ = std::make_unique<Impl>(std::move(model), filled);
+}
+
+Context::~Context() = default;
+
+const Model& Context::model() const noexcept {
+  return *impl_->model;
+}
+const ContextOptions& Context::options() const noexcept {
+  return impl_->options;
+}
+
+SequenceId Context::create() {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->blocks.create();
+}
+
+SequenceId Context::fork(SequenceId sequence) {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->blocks.fork(sequence);
+}
+
+void Context::release(SequenceId sequence) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->blocks.release(sequence);
+}
+
+void Context::truncate(SequenceId sequence, std::int64_t length) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->blocks.truncate(sequence, length);
+}
+
+std::int64_t Context::length(SequenceId sequence) const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->blocks.length(sequence);
+}
+
+std::vector<float> Context::step(std::span<const StepItem> items, const Progress& progress) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->check(items);
+  const TeamScope scope(impl_->team);
+  const Team::Session held(impl_->team);
+  const std::vector<Token> tokens = impl_->flatten(items);
+  std::vector<std::int64_t> lengths;
+  for (const StepItem& item : items) lengths.push_back(impl_->blocks.length(item.sequence));
+  std::vector<float> logits(
+      static_cast<std::size_t>(count_outputs(tokens) * impl_->model->config().n_vocab));
+  try {
+    impl_->run_all(tokens, logits, progress);
+  } catch (...) {
+    for (std::size_t i = 0; i < items.size(); ++i)
+      impl_->blocks.truncate(items[i].sequence, lengths[i]);
+    throw;
+  }
+  return logits;
+}
+
+std::vector<float> Context::step(SequenceId sequence, std::span<const TokenId> tokens,
+                                 bool all_logits) {
+  const StepItem item{sequence, tokens, all_logits};
+  return step({&item, 1});
+}
+
+Context::MemoryUse Context::memory() const {
+  const std::lock_guard lock(impl_->mutex);
+  return {.weights = impl_->model->weight_bytes(),
+          .kv = kv_bytes(impl_->model->config(), impl_->shape),
+          .arenas = impl_->plans.arena_bytes()};
+}
+
+const Plan& Context::plan_for(std::int64_t tokens) {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->plans.get(capacity_for(tokens), 1).plan();
+}
+
+}  // namespace heddle::llm

@@ -1,0 +1,94 @@
+// The models as Array code.
+#include <cmath>
+
+#include "heddle/llm.h"
+#include "heddle/ops.h"
+#include "llm/tensors.h"
+
+namespace heddle::llm {
+
+namespace {
+
+/// One layer's share of `forward`.
+class Layer {
+ public:
+  Layer(const ModelConfig& config, const std::function<Array(const std::string&)>& weight,
+        const BatchArrays& batch, std::int64_t block_size, std::int64_t index)
+      : config_(config), weight_(weight), batch_(batch), block_size_(block_size), index_(index) {}
+
+  Array run(const Array& x, Array& keys, Array& values) const {
+    const Array attended = x + attention(norm(x, "attn_norm.weight"), keys, values);
+    return attended + feed_forward(norm(attended, "ffn_norm.weight"));
+  }
+
+ private:
+  Array matrix(const char* name) const { return weight_(layer_tensor(index_, name)); }
+  Array vector(const char* name) const { return astype(matrix(name), DType::f32); }
+
+  Array norm(const Array& x, const char* name) const {
+    return fast::rms_norm(x, vector(name), config_.rms_eps);
+  }
+
+  /// [T, heads * D] as [T, heads, D], with the bias added.
+  Array heads(const Array& x, std::int64_t count, const char* bias) const {
+    const Array biased = config_.has_qkv_bias ? x + vector(bias) : x;
+    return reshape(biased, {x.shape(0), count, config_.n_embd_head});
+  }
+
+  Array turned(const Array& x, const char* norm_name) const {
+    const Array normed = config_.has_qk_norm ? norm(x, norm_name) : x;
+    std::optional<Array> factors;
+    if (config_.rope.has_factors) factors = astype(weight_("rope_freqs.weight"), DType::f32);
+    return rope(normed, batch_.positions, config_.rope, factors);
+  }
+
+  Array attention(const Array& x, Array& keys, Array& values) const {
+    const std::vector<Array> qkv =
+        linear(x, {matrix("attn_q.weight"), matrix("attn_k.weight"), matrix("attn_v.weight")});
+    const Array q = turned(heads(qkv[0], config_.n_head, "attn_q.bias"), "attn_q_norm.weight");
+    const Array k = turned(heads(qkv[1], config_.n_head_kv, "attn_k.bias"), "attn_k_norm.weight");
+    const Array v = heads(qkv[2], config_.n_head_kv, "attn_v.bias");
+    keys = write_rows(std::move(keys), k, batch_.rows);
+    values = write_rows(std::move(values), v, batch_.rows);
+    const Attend params{.scale = 1.0f / std::sqrt(static_cast<float>(config_.n_embd_head)),
+                        .block_size = block_size_,
+                        .window = config_.window};
+    const Array attended = attend(q, keys, values, batch_.block_table, batch_.seq, batch_.positions,
+                                  batch_.lengths, params);
+    const Array projected =
+        linear(reshape(attended, {x.shape(0), config_.n_head * config_.n_embd_head}),
+               matrix("attn_output.weight"));
+    return config_.has_output_bias ? projected + vector("attn_output.bias") : projected;
+  }
+
+  Array feed_forward(const Array& x) const {
+    const std::vector<Array> gate_up =
+        linear(x, {matrix("ffn_gate.weight"), matrix("ffn_up.weight")});
+    return linear(silu(gate_up[0]) * gate_up[1], matrix("ffn_down.weight"));
+  }
+
+  const ModelConfig& config_;
+  const std::function<Array(const std::string&)>& weight_;
+  const BatchArrays& batch_;
+  std::int64_t block_size_, index_;
+};
+
+}  // namespace
+
+Array forward(const ModelConfig& config, const std::function<Array(const std::string&)>& weight,
+              const BatchArrays& batch, std::int64_t block_size, std::vector<Array>& keys,
+              std::vector<Array>& values) {
+  const Array embedding = weight("token_embd.weight");
+  Array x = take(embedding, batch.tokens);
+  if (x.dtype() != DType::f32) x = astype(x, DType::f32);
+  for (std::int64_t l = 0; l < config.n_layer; ++l) {
+    const auto i = static_cast<std::size_t>(l);
+    x = Layer(config, weight, batch, block_size, l).run(x, keys[i], values[i]);
+  }
+  const Array wanted = take(x, batch.output_rows);
+  const Array normed =
+      fast::rms_norm(wanted, astype(weight("output_norm.weight"), DType::f32), config.rms_eps);
+  return linear(normed, config.tied_output ? embedding : weight("output.weight"));
+}
+
+}  // namespace heddle::llm

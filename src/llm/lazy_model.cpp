@@ -1,0 +1,86 @@
+#include "llm/lazy_model.h"
+
+#include "heddle/ops.h"
+#include "llm/kv_blocks.h"
+
+namespace heddle::llm {
+
+namespace {
+
+Array zero_state(const TensorSpec& spec) {
+  const std::vector<std::byte> bytes(byte_size(spec));
+  return Array::from_bytes(spec, bytes);
+}
+
+Array ids(const std::vector<std::int32_t>& values) {
+  return Array(values, {static_cast<std::int64_t>(values.size())});
+}
+
+Array rows_of(const Array& a, std::int64_t begin, std::int64_t end) {
+  Dims start(a.ndim(), 0), stop = a.shape();
+  start[0] = begin;
+  stop[0] = end;
+  return slice(a, start, stop);
+}
+
+/// `a` with the rows of block `to` replaced by those of block `from`.
+Array with_block_copied(const Array& a, std::int64_t from, std::int64_t to) {
+  return concatenate({rows_of(a, 0, to * kBlockSize),
+                      rows_of(a, from * kBlockSize, (from + 1) * kBlockSize),
+                      rows_of(a, (to + 1) * kBlockSize, a.shape(0))});
+}
+
+}  // namespace
+
+LazyModel::LazyModel(std::shared_ptr<const Model> model, const PlanShape& shape)
+    : model_(std::move(model)), shape_(shape) {
+  for (std::int64_t l = 0; l < model_->config().n_layer; ++l) {
+    keys_.push_back(zero_state(shape_.kv_state(model_->config())));
+    values_.push_back(zero_state(shape_.kv_state(model_->config())));
+  }
+}
+
+Array LazyModel::weight(const std::string& name) {
+  const auto known = weights_.find(name);
+  if (known != weights_.end()) return known->second;
+  const gguf::Tensor& tensor = model_->file().tensor(name);
+  const std::span<std::byte> bytes{const_cast<std::byte*>(tensor.data.data()),
+                                   tensor.data.size()};  // only read
+  View view{cpu_device().import_host(bytes, model_->file().owner()), 0,
+            OperandSpec::contiguous({tensor.dtype, tensor.shape})};
+  return weights_.emplace(name, Array::from_view(std::move(view))).first->second;
+}
+
+void LazyModel::run(const StepInputs& in, float* logits) {
+  const BatchArrays batch{
+      .tokens = ids(in.tokens),
+      .positions = ids(in.positions),
+      .seq = ids(in.seq),
+      .rows = ids(in.rows),
+      .block_table = Array(in.block_table, {shape_.sequences, shape_.blocks_each}),
+      .lengths = ids(in.lengths),
+      .output_rows = ids(in.output_rows),
+  };
+  std::vector<Array> keys = std::move(keys_), values = std::move(values_);
+  const Array result = forward(
+      model_->config(), [this](const std::string& name) { return weight(name); }, batch, kBlockSize,
+      keys, values);
+  // Kept before they are evaluated: if that fails, what was there has been written over, and later
+  // runs must meet the error.
+  keys_ = std::move(keys);
+  values_ = std::move(values);
+  std::vector<Array> all{result};
+  all.insert(all.end(), keys_.begin(), keys_.end());
+  all.insert(all.end(), values_.begin(), values_.end());
+  eval(all);
+  result.copy_to(
+      std::as_writable_bytes(std::span(logits, static_cast<std::size_t>(result.size()))));
+}
+
+void LazyModel::copy_block(std::int64_t from, std::int64_t to) {
+  for (auto* states : {&keys_, &values_}) {
+    for (Array& state : *states) state = with_block_copied(state, from, to);
+  }
+}
+
+}  // namespace heddle::llm

@@ -1,0 +1,30 @@
+// The model run as lazy arrays, node by node: the other executor, under the same kernels.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "llm/plans.h"
+
+namespace heddle::llm {
+
+/// Not thread-safe.
+class LazyModel {
+ public:
+  LazyModel(std::shared_ptr<const Model> model, const PlanShape& shape);
+
+  void run(const StepInputs& inputs, float* logits);
+  void copy_block(std::int64_t from, std::int64_t to);
+
+ private:
+  Array weight(const std::string& name);
+
+  std::shared_ptr<const Model> model_;
+  PlanShape shape_;
+  std::map<std::string, Array> weights_;
+  std::vector<Array> keys_, values_;
+};
+
+}  // namespace heddle::llm

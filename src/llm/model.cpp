@@ -1,0 +1,45 @@
+#include "base/check.h"
+#include "heddle/llm.h"
+#include "llm/bundled.h"
+
+namespace heddle::llm {
+
+Model::Model(gguf::File file)
+    : file_(std::move(file)),
+      config_(read_config(file_)),
+      tokenizer_(file_.metadata()),
+      parameters_(make_ref<Parameters>()) {
+  require(static_cast<std::int64_t>(tokenizer_.size()) <= config_.n_vocab, ErrorCode::io,
+          "{}: the vocabulary has {} tokens, but tensor 'token_embd.weight' only {} rows", file_.name(),
+          tokenizer_.size(), config_.n_vocab);
+  file_.prefetch();
+  for (const gguf::Tensor& tensor : file_.tensors()) {
+    parameters_->set_mapped(tensor.name, {tensor.dtype, tensor.shape}, tensor.data, file_.owner());
+  }
+}
+
+std::shared_ptr<Model> Model::open(const std::filesystem::path& path) {
+  return from_file(gguf::File::open(path));
+}
+
+std::shared_ptr<Model> Model::from_file(gguf::File file) {
+  return std::shared_ptr<Model>(new Model(std::move(file)));
+}
+
+std::shared_ptr<Model> Model::bundled() {
+  return from_file(gguf::File::from_memory(bundled_model_bytes(), "the bundled model"));
+}
+
+std::uint64_t Model::weight_bytes() const noexcept {
+  std::uint64_t bytes = 0;
+  for (const gguf::Tensor& tensor : file_.tensors()) bytes += tensor.data.size();
+  return bytes;
+}
+
+std::int64_t Model::parameter_count() const noexcept {
+  std::int64_t count = 0;
+  for (const gguf::Tensor& tensor : file_.tensors()) count += elements(tensor.shape);
+  return count;
+}
+
+}  // namespace heddle::llm

@@ -1,0 +1,125 @@
+#include "llm/plans.h"
+
+#include <algorithm>
+
+#include "llm/kv_blocks.h"
+#include "llm/tensors.h"
+
+namespace heddle::llm {
+
+TensorSpec PlanShape::kv_state(const ModelConfig& config) const {
+  return {kv_type, {sequences * blocks_each * kBlockSize, config.n_head_kv, config.n_embd_head}};
+}
+
+std::int64_t capacity_for(std::int64_t count) {
+  for (const std::int64_t capacity : {1, 2, 4, 8, 32, 128, 512}) {
+    if (count <= capacity) return capacity;
+  }
+  return (count + 511) / 512 * 512;
+}
+
+std::string key_state(std::int64_t layer) {
+  return "k." + std::to_string(layer);
+}
+std::string value_state(std::int64_t layer) {
+  return "v." + std::to_string(layer);
+}
+
+Graph build_graph(const gguf::File& file, const ModelConfig& config, const PlanShape& shape,
+                  std::int64_t tokens, std::int64_t outputs) {
+  GraphBuilder builder;
+  const auto ids = [&](const char* name, std::int64_t count, const char* extent) {
+    return builder.input(name, {DType::i32, {count}}, extent);
+  };
+  const BatchArrays batch{.tokens = ids("tokens", tokens, "n_tokens"),
+                          .positions = ids("positions", tokens, "n_tokens"),
+                          .seq = ids("seq", tokens, "n_tokens"),
+                          .rows = ids("rows", tokens, "n_tokens"),
+                          .block_table = builder.input(
+                              "block_table", {DType::i32, {shape.sequences, shape.blocks_each}}),
+                          .lengths = ids("lengths", shape.sequences, ""),
+                          .output_rows = ids("output_rows", outputs, "n_outputs")};
+  std::vector<Array> keys, values;
+  for (std::int64_t l = 0; l < config.n_layer; ++l) {
+    keys.push_back(builder.state(key_state(l), shape.kv_state(config)));
+    values.push_back(builder.state(value_state(l), shape.kv_state(config)));
+  }
+  const auto weight = [&](const std::string& name) {
+    const gguf::Tensor& tensor = file.tensor(name);
+    return builder.parameter(name, {tensor.dtype, tensor.shape});
+  };
+  builder.output("logits", forward(config, weight, batch, kBlockSize, keys, values));
+  for (std::int64_t l = 0; l < config.n_layer; ++l) {
+    builder.update(key_state(l), keys[static_cast<std::size_t>(l)]);
+    builder.update(value_state(l), values[static_cast<std::size_t>(l)]);
+  }
+  return builder.build();
+}
+
+Plans::Plans(std::shared_ptr<const Model> model, const PlanShape& shape,
+             const CompileOptions& options)
+    : model_(std::move(model)), shape_(shape), options_(options) {}
+
+Executable& Plans::get(std::int64_t tokens, std::int64_t outputs) {
+  auto& executable = executables_[{tokens, outputs}];
+  if (!executable) {
+    const Graph graph = build_graph(model_->file(), model_->config(), shape_, tokens, outputs);
+    executable = Executable::compile(graph, options_, model_->parameters());
+    bind_states(*executable);
+  }
+  return *executable;
+}
+
+void Plans::bind_states(Executable& executable) {
+  for (const Slot& slot : executable.plan().slots) {
+    if (slot.kind != SlotKind::state) continue;
+    Ref<State>& state = states_[slot.name];
+    // A step that fails leaves its sequences as long as they were, so what it wrote counts for
+    // nobody.
+    if (!state) state = make_ref<State>(*slot.device, slot.operand.spec, State::OnFailure::keep);
+    executable.bind_state(slot.name, state);
+  }
+}
+
+void Plans::run(const StepInputs& inputs, float* logits) {
+  const auto tokens = static_cast<std::int64_t>(inputs.tokens.size());
+  const auto outputs = static_cast<std::int64_t>(inputs.output_rows.size());
+  Executable& executable = get(tokens, outputs);
+  executable.run({{"tokens", {inputs.tokens, {tokens}}},
+                  {"positions", {inputs.positions, {tokens}}},
+                  {"seq", {inputs.seq, {tokens}}},
+                  {"rows", {inputs.rows, {tokens}}},
+                  {"block_table", {inputs.block_table, {shape_.sequences, shape_.blocks_each}}},
+                  {"lengths", {inputs.lengths, {shape_.sequences}}},
+                  {"output_rows", {inputs.output_rows, {outputs}}},
+                  {"n_tokens", HostTensor(inputs.n_tokens)},
+                  {"n_outputs", HostTensor(inputs.n_outputs)}});
+  const auto n_vocab = static_cast<std::size_t>(model_->config().n_vocab);
+  for (std::int32_t i = 0; i < inputs.n_outputs; ++i) {
+    const std::span<float> row(logits + static_cast<std::size_t>(i) * n_vocab, n_vocab);
+    executable.copy_output_row("logits", i, std::as_writable_bytes(row));
+  }
+}
+
+void Plans::copy_block(std::int64_t from, std::int64_t to) {
+  for (const auto& [name, state] : states_)
+    state->copy_rows(from * kBlockSize, to * kBlockSize, kBlockSize);
+}
+
+std::uint64_t Plans::arena_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& [capacities, executable] : executables_) bytes += executable->memory_bytes();
+  return bytes;
+}
+
+std::uint64_t resident_weight_bytes(const Plan& plan) {
+  std::uint64_t bytes = 0;
+  for (const Slot& slot : plan.slots) {
+    const bool mapped =
+        slot.operand.layout.kind == LayoutKind::strided && slot.device == &cpu_device();
+    if (slot.kind == SlotKind::parameter && !mapped) bytes += slot.bytes;
+  }
+  return bytes;
+}
+
+}  // namespace heddle::llm
