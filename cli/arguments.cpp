@@ -1,0 +1,245 @@
+#include "cli/arguments.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <limits>
+#include <memory>
+#include <sstream>
+
+#include "cli/commands.h"
+#include "cli/output.h"
+
+namespace heddle::cli {
+
+namespace {
+
+constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+
+/// The parser, and what the command that it comes upon is to do.
+struct Program {
+  CLI::App app{"heddle: language models and tensor programs, on whatever this machine has",
+               "heddle"};
+  std::function<int()> action;
+
+  /// A command whose arguments outlive this parser.
+  template <class Arguments>
+  std::pair<CLI::App*, std::shared_ptr<Arguments>> add(const char* name, const char* description,
+                                                       int (*command)(const Arguments&)) {
+    auto arguments = std::make_shared<Arguments>();
+    CLI::App* sub = app.add_subcommand(name, description);
+    sub->callback([this, arguments, command] {
+      action = [arguments, command] { return command(*arguments); };
+    });
+    return {sub, arguments};
+  }
+
+  void add(const char* name, const char* description, int (*command)()) {
+    app.add_subcommand(name, description)->callback([this, command] { action = command; });
+  }
+};
+
+void add_model(CLI::App& app, std::string& path) {
+  app.add_option("MODEL", path, "A GGUF file; without it, the model that is built in");
+}
+
+/// Refuses what is no number of type T, or not within [least, most], in plain words.
+template <class T>
+CLI::Validator within(T least, T most, const std::string& wanted) {
+  const auto check = [least, most, wanted](const std::string& text) {
+    T value{};
+    const bool sound = CLI::detail::lexical_cast(text, value) && value >= least && value <= most;
+    return sound ? std::string() : fmt::format("'{}' is not {}", text, wanted);
+  };
+  return {check, ""};
+}
+
+CLI::Validator whole(std::int64_t least, std::int64_t most = kMost) {
+  return within(least, most, fmt::format("a whole number from {} to {}", least, most));
+}
+/// CLI11 would take -1 for the largest there is, and cut what is larger.
+CLI::Validator seed() {
+  const auto check = [](const std::string& text) {
+    std::uint64_t value = 0;
+    const char* end = text.data() + text.size();
+    const auto [stopped, error] = std::from_chars(text.data(), end, value);
+    const bool sound = error == std::errc() && stopped == end;
+    return sound ? std::string() : fmt::format("'{}' is not a whole number below 2^64", text);
+  };
+  return {check, ""};
+}
+CLI::Validator fraction() {
+  return within(0.0f, 1.0f, "a number from 0 to 1");
+}
+CLI::Validator not_negative() {
+  return within(0.0f, std::numeric_limits<float>::max(), "a number, 0 or more");
+}
+CLI::Validator positive() {
+  return within(std::numeric_limits<float>::min(), std::numeric_limits<float>::max(),
+                "a number above 0");
+}
+
+void add_context(CLI::App& app, ModelArguments& model) {
+  llm::ContextOptions& context = model.context;
+  add_model(app, model.path);
+  app.add_option("-c,--ctx-size", context.n_ctx,
+                 "Positions of context; 0: the model's, or 4096 or less if memory is short")
+      ->check(whole(0));
+  app.add_option("-t,--threads", context.threads,
+                 "Threads; 0: HEDDLE_THREADS, or all processors this process may use")
+      ->check(whole(0, 1024));
+  app.add_option_function<std::string>(
+         "--kv-type",
+         [&context](const std::string& name) { context.kv_type = *dtype_from_name(name); },
+         "What keys and values are kept as: f32, f16 (the default) or q8_0")
+      ->check(CLI::IsMember({"f32", "f16", "q8_0"}));
+  app.add_option("--chunk", context.chunk, "Tokens of a prompt computed at once")
+      ->capture_default_str()
+      ->check(whole(1));
+  app.add_flag("--lazy", context.lazy, "Run the model's array code node by node, without plans");
+}
+
+void add_sampling(CLI::App& app, RunArguments& arguments) {
+  llm::SamplerOptions& sampler = arguments.generate.sampler;
+  app.add_option("--temp", sampler.temperature, "Temperature; 0: always the likeliest token")
+      ->capture_default_str()
+      ->check(not_negative());
+  app.add_option("--top-k", sampler.top_k, "Choose from the K likeliest tokens; 0: all")
+      ->capture_default_str()
+      ->check(whole(0));
+  app.add_option("--top-p", sampler.top_p, "Of those, the likeliest that make up this probability")
+      ->capture_default_str()
+      ->check(fraction());
+  app.add_option("--min-p", sampler.min_p, "And those at least this likely, against the likeliest")
+      ->capture_default_str()
+      ->check(fraction());
+  app.add_option("--repeat-penalty", sampler.repeat_penalty,
+                 "Above 1: makes recent tokens less likely")
+      ->capture_default_str()
+      ->check(positive());
+  app.add_option("--repeat-last-n", sampler.repeat_last_n, "How many tokens are recent")
+      ->capture_default_str()
+      ->check(whole(0));
+  app.add_option("--seed", arguments.seed, "Seed of the choices; random if not given")
+      ->check(seed());
+}
+
+void add_run(Program& program) {
+  auto [app, arguments] = program.add("run", "Continue a prompt", run);
+  add_context(*app, arguments->model);
+  app->add_option("-p,--prompt", arguments->prompt,
+                  "The text to continue; without it, or with -, standard input");
+  app->add_option("-n,--n-predict", arguments->generate.max_tokens,
+                  "Tokens to generate at most; -1: until the end")
+      ->capture_default_str()
+      ->check(whole(-1));
+  app->add_option("--stop", arguments->generate.stop,
+                  "Stop before this text; may be given more than once")
+      ->allow_extra_args(false);
+  add_sampling(*app, *arguments);
+  app->add_flag_callback(
+      "--no-echo", [a = arguments] { a->echo = false; }, "Leave the prompt out of the output");
+  app->add_flag("--parse-special", arguments->parse_special,
+                "Let text such as <|im_end|> in the prompt be the token it names");
+}
+
+void add_info(Program& program) {
+  auto [app, arguments] = program.add("info", "Show what a model file holds", info);
+  add_model(*app, arguments->path);
+  app->add_flag("--json", arguments->json, "As JSON, arrays whole");
+}
+
+void add_plan(Program& program) {
+  auto [app, arguments] = program.add("plan", "Show what runs where, and in what memory", plan);
+  add_context(*app, arguments->model);
+  app->add_option("--tokens", arguments->tokens, "Tokens that the planned step takes")
+      ->capture_default_str()
+      ->check(whole(1));
+  auto* json = app->add_flag("--json", arguments->json, "As JSON");
+  app->add_flag("--dot", arguments->dot, "As a graph for dot")->excludes(json);
+  app->add_flag("--verify", arguments->verify, "Check the plan first");
+}
+
+void add_bench(Program& program) {
+  auto [app, arguments] = program.add("bench", "Measure tokens a second", bench);
+  add_context(*app, arguments->model);
+  app->add_option("-p,--n-prompt", arguments->prompt_tokens,
+                  "Tokens of the prompt; 0: no such test [512, or the model's context]")
+      ->check(whole(0));
+  app->add_option("-n,--n-gen", arguments->generated_tokens,
+                  "Tokens generated one by one; 0: no such test")
+      ->capture_default_str()
+      ->check(whole(0));
+  app->add_option("-r,--repetitions", arguments->repetitions, "Measurements of each")
+      ->capture_default_str()
+      ->check(whole(1));
+  app->add_flag("--json", arguments->json, "As JSON, with llama-bench's names");
+}
+
+void add_tokenize(Program& program) {
+  auto [app, arguments] =
+      program.add("tokenize", "Turn text from standard input into token ids", tokenize);
+  add_model(*app, arguments->path);
+  app->add_flag_callback(
+      "--no-bos", [a = arguments] { a->encode.add_special = false; },
+      "Add no beginning and end tokens");
+  app->add_flag("--parse-special", arguments->encode.parse_special,
+                "Let text such as <|im_end|> be the token it names");
+}
+
+void add_logits(Program& program) {
+  auto [app, arguments] =
+      program.add("logits", "Write the logits of given tokens: float32, one row a token", logits);
+  add_context(*app, arguments->model);
+  app->add_option("--tokens", arguments->tokens, "Token ids, with commas between them")
+      ->required()
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app->add_option("-o,--output", arguments->output, "The file to write")->required();
+}
+
+int usage_error(const CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  const std::vector<std::string> unknown = app.remaining();
+  std::string command = "heddle", message = error.what();
+  if (!chosen.empty())
+    command += " " + chosen.front()->get_name();
+  else if (!unknown.empty())
+    message = fmt::format("there is no command or option '{}'", unknown.front());
+  else
+    message = "a command is needed";
+  fmt::print(stderr, "heddle: {}\ntry: {} --help\n", message, command);
+  return kUsage;
+}
+
+}  // namespace
+
+std::function<int()> parse_arguments(int argc, char** argv) {
+  Program program;
+  program.app.set_version_flag("--version", "heddle " HEDDLE_VERSION);
+  program.app.require_subcommand(1);
+  add_run(program);
+  add_info(program);
+  add_plan(program);
+  add_bench(program);
+  add_tokenize(program);
+  add_logits(program);
+  program.add("settings", "List what the environment can set, and its values now", settings_list);
+  program.add("devices", "List what there is to run on", devices_list);
+  try {
+    program.app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() != 0) {
+      const int code = usage_error(program.app, error);
+      return [code] { return code; };
+    }
+    std::ostringstream help;
+    program.app.exit(error, help, help);
+    print(help.str());
+    return [] { return kOk; };
+  }
+  return program.action;
+}
+
+}  // namespace heddle::cli

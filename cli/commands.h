@@ -1,0 +1,80 @@
+// The program's commands, and what each is given. A command returns an exit code, and throws what
+// stops it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "heddle/llm.h"
+
+namespace heddle::cli {
+
+// What scripts can rely on.
+inline constexpr int kOk = 0;
+inline constexpr int kFailure = 1;        // it could not be done; standard error says why
+inline constexpr int kUsage = 2;          // the command line makes no sense
+inline constexpr int kInterrupted = 130;  // by Ctrl-C, as shells report it
+
+/// What was asked of the command line makes no sense in a way that only the command can see.
+class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// A model and the context to run it in. An empty path is the bundled model.
+struct ModelArguments {
+  std::string path;
+  llm::ContextOptions context;
+};
+
+struct RunArguments {
+  ModelArguments model;
+  std::optional<std::string> prompt;  // none, or "-": from standard input
+  llm::GenerateOptions generate;
+  std::optional<std::uint64_t> seed;
+  bool echo = true;
+  bool parse_special = false;
+};
+int run(const RunArguments& arguments);
+
+struct InfoArguments {
+  std::string path;
+  bool json = false;
+};
+int info(const InfoArguments& arguments);
+
+struct PlanArguments {
+  ModelArguments model;
+  std::int64_t tokens = 1;
+  bool dot = false, json = false, verify = false;
+};
+int plan(const PlanArguments& arguments);
+
+struct BenchArguments {
+  ModelArguments model;
+  std::optional<std::int64_t> prompt_tokens;  // 0: no such test. Default: 512, or the context
+  std::int64_t generated_tokens = 64;         // 0: no such test
+  int repetitions = 5;
+  bool json = false;
+};
+int bench(const BenchArguments& arguments);
+
+struct TokenizeArguments {
+  std::string path;
+  EncodeOptions encode;
+};
+int tokenize(const TokenizeArguments& arguments);
+
+struct LogitsArguments {
+  ModelArguments model;
+  std::vector<TokenId> tokens;
+  std::string output;
+};
+int logits(const LogitsArguments& arguments);
+
+int settings_list();
+int devices_list();
+
+}  // namespace heddle::cli

@@ -1,0 +1,133 @@
+// heddle run: a prompt, and what the model makes of it.
+#include <unistd.h>
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "base/check.h"
+#include "base/system.h"
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/model.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+
+namespace heddle::cli {
+
+namespace {
+
+/// Standard input, without the newline that `echo` and editors put at its end.
+std::string prompt_from_input() {
+  if (isatty(STDIN_FILENO) == 1) fmt::print(stderr, "prompt (end with Ctrl-D):\n");
+  std::string prompt = read_input();
+  if (prompt.ends_with('\n')) prompt.pop_back();
+  return prompt;
+}
+
+std::string prompt_of(const RunArguments& arguments) {
+  const std::optional<std::string>& given = arguments.prompt;
+  return given && *given != "-" ? *given : prompt_from_input();
+}
+
+std::uint64_t random_seed() {
+  std::random_device device;
+  return std::uint64_t{device()} << 32 | device();
+}
+
+double rate(std::int64_t tokens, double seconds) {
+  return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
+}
+
+void print_figures(const llm::Context& context, const llm::GenerateResult& result) {
+  const llm::Context::MemoryUse memory = context.memory();
+  fmt::print(stderr,
+             "prompt {} tokens, {:.1f} tokens/s; generated {} tokens, {:.1f} tokens/s; memory: "
+             "weights {}, KV {}, arenas {}, peak {}\n",
+             result.prompt_tokens, rate(result.prompt_tokens, result.prompt_seconds),
+             result.generated_tokens, rate(result.generated_tokens, result.generate_seconds),
+             bytes_text(memory.weights), bytes_text(memory.kv), bytes_text(memory.arenas),
+             bytes_text(peak_memory()));
+}
+
+/// Standard output: the prompt, if it is echoed, once it has been read, and then the text.
+class Story {
+ public:
+  Story(std::string prompt, Progress& progress)
+      : unprinted_(std::move(prompt)), progress_(progress) {}
+
+  void add(std::string_view text) {
+    progress_.clear();
+    write(std::exchange(unprinted_, {}));
+    write(text);
+  }
+  void end() {
+    add("");
+    if (last_ != '\n') print_now("\n");
+  }
+
+ private:
+  void write(std::string_view text) {
+    if (text.empty()) return;
+    print_now(text);
+    last_ = text.back();
+  }
+
+  std::string unprinted_;
+  Progress& progress_;
+  char last_ = '\n';
+};
+
+/// Makes the plans, and has the weights read and packed, before anything is measured.
+void warm_up(llm::Context& context, llm::SequenceId sequence, std::span<const TokenId> prompt) {
+  if (prompt.empty()) return;
+  if (!context.options().lazy) {
+    const auto tokens = static_cast<std::int64_t>(prompt.size());
+    context.plan_for(std::min(tokens, context.options().chunk));
+  }
+  context.step(sequence, prompt.first(1));
+  context.truncate(sequence, 0);
+}
+
+llm::GenerateOptions with_seed(const RunArguments& arguments) {
+  llm::GenerateOptions options = arguments.generate;
+  options.sampler.seed = arguments.seed ? *arguments.seed : random_seed();
+  if (options.sampler.temperature > 0) fmt::print(stderr, "seed {}\n", options.sampler.seed);
+  return options;
+}
+
+}  // namespace
+
+int run(const RunArguments& arguments) {
+  const std::string prompt = prompt_of(arguments);
+  Progress progress;
+  progress.show("opening the model");
+  const std::shared_ptr<const llm::Model> model = open_model(arguments.model.path);
+  llm::Context context(model, arguments.model.context);
+  const std::vector<TokenId> tokens =
+      model->tokenizer().encode(prompt, {.parse_special = arguments.parse_special});
+  const llm::SequenceId sequence = context.create();
+  warm_up(context, sequence, tokens);
+
+  progress.clear();
+  llm::GenerateOptions options = with_seed(arguments);
+  const InterruptScope interrupt;
+  options.progress = [&](std::int64_t done, std::int64_t all) {
+    progress.show(fmt::format("prompt: {} of {} tokens", done, all));
+    return !interrupt.interrupted();
+  };
+  Story story(arguments.echo ? prompt : "", progress);
+  const llm::GenerateResult result =
+      llm::generate(context, sequence, tokens, options, [&](std::string_view text) {
+        story.add(text);
+        return !interrupt.interrupted();
+      });
+  story.end();
+  if (result.reason == llm::StopReason::context_full) {
+    fmt::print(stderr, "the context of {} tokens is full (-c)\n", context.options().n_ctx);
+  }
+  print_figures(context, result);
+  return result.reason == llm::StopReason::cancelled ? kInterrupted : kOk;
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,333 @@
+// Every other command: what it prints, and what it refuses.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "cli/process.h"
+#include "support/shared_files.h"
+
+namespace heddle::test {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+
+std::string contents(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+template <class T>
+std::vector<T> numbers(const std::string& bytes) {
+  std::vector<T> values(bytes.size() / sizeof(T));
+  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
+  return values;
+}
+
+json parsed(const std::vector<std::string>& arguments) {
+  const Finished run = heddle_program(arguments);
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  return json::parse(run.out);
+}
+
+TEST(Program, HelpAndVersionAreNoErrors) {
+  const Finished version = heddle_program({"--version"});
+  EXPECT_EQ(version.exit_code, 0);
+  EXPECT_THAT(version.out, testing::MatchesRegex("heddle [0-9.]+\n"));
+  const Finished help = heddle_program({"--help"});
+  EXPECT_EQ(help.exit_code, 0);
+  for (const char* command :
+       {"run", "info", "plan", "bench", "tokenize", "logits", "settings", "devices"}) {
+    EXPECT_THAT(help.out, HasSubstr(command));
+    const Finished own = heddle_program({command, "--help"});
+    EXPECT_EQ(own.exit_code, 0) << command;
+    EXPECT_THAT(own.out, HasSubstr(command));
+  }
+}
+
+TEST(Program, UsageErrors) {
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{},
+        {"dance"},
+        {"run", "--no-such-option"},
+        {"run", "-n", "many"},
+        {"run", "-n", "-2"},
+        {"run", "--temp", "-1"},
+        {"run", "--top-p", "1.5"},
+        {"run", "--seed", "-1"},
+        {"run", "--kv-type", "q4_K"},
+        {"run", "-p"},
+        {"run", "one.gguf", "two.gguf"},
+        {"plan", "--json", "--dot"},
+        {"plan", "--tokens", "0"},
+        {"bench", "-r", "0"},
+        {"bench", "-p", "0", "-n", "0"},
+        {"logits"},
+        {"logits", "--tokens", "1,2"},
+        {"logits", "--tokens", "1,x", "-o", "/dev/null"}}) {
+    const Finished run = heddle_program(arguments);
+    EXPECT_EQ(run.exit_code, 2) << testing::PrintToString(arguments);
+    EXPECT_THAT(run.err, StartsWith("heddle: ")) << testing::PrintToString(arguments);
+    EXPECT_THAT(run.out, IsEmpty());
+  }
+}
+
+TEST(Program, EveryCommandReportsAMissingModel) {
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"run", "-p", "x"},
+        {"info"},
+        {"plan"},
+        {"bench"},
+        {"tokenize"},
+        {"logits", "--tokens", "1", "-o", testing::TempDir() + "heddle-none"}}) {
+    std::vector<std::string> arguments = command;
+    arguments.insert(arguments.begin() + 1, "/no/such.gguf");
+    const Finished run = heddle_program(arguments);
+    EXPECT_EQ(run.exit_code, 1) << command.front();
+    EXPECT_THAT(run.err, AllOf(StartsWith("heddle: "), HasSubstr("/no/such.gguf")));
+    EXPECT_THAT(run.out, IsEmpty());
+  }
+}
+
+TEST(Program, ABadSettingIsReported) {
+  const std::string command = "HEDDLE_THREADS=lots '" + heddle_path() + "' settings";
+  const Finished run = Process({"sh", "-c", command}).finish();
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.err, AllOf(StartsWith("heddle: "), HasSubstr("HEDDLE_THREADS")));
+}
+
+TEST(Settings, ListsWhatTheEnvironmentSays) {
+  const std::string command = "HEDDLE_THREADS=3 '" + heddle_path() + "' settings";
+  const Finished run = Process({"sh", "-c", command}).finish();
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_THAT(run.out, testing::ContainsRegex("HEDDLE_THREADS +3 "));
+  EXPECT_THAT(run.out, HasSubstr("HEDDLE_CPU"));
+}
+
+TEST(Devices, EndWithTheCpu) {
+  const Finished run = heddle_program({"devices"});
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_THAT(run.out, HasSubstr("cpu\n\n"));
+}
+
+TEST(Info, ShowsTheBundledModel) {
+  const Finished run = heddle_program({"info"});
+  EXPECT_EQ(run.exit_code, 0);
+  for (const char* part : {"qwen2", "general.name = \"fable-1m\"", "blk.0.attn_q.weight", "f16",
+                           "(907 elements)", "0.86 M"}) {
+    EXPECT_THAT(run.out, HasSubstr(part));
+  }
+}
+
+TEST(Info, Json) {
+  const json info = parsed({"info", HEDDLE_SOURCE_DIR "/models/fable-1m-f16.gguf", "--json"});
+  EXPECT_EQ(info["version"], 3);
+  EXPECT_EQ(info["bytes"],
+            std::filesystem::file_size(HEDDLE_SOURCE_DIR "/models/fable-1m-f16.gguf"));
+  EXPECT_EQ(info["metadata"]["tokenizer.ggml.tokens"].size(), 907u);
+  EXPECT_EQ(info["metadata"]["tokenizer.ggml.add_bos_token"], false);
+  EXPECT_EQ(info["config"]["n_layer"], 4);
+  EXPECT_EQ(info["config"]["n_head_kv"], 2);
+  bool found = false;
+  for (const json& tensor : info["tensors"]) {
+    if (tensor["name"] != "token_embd.weight") continue;
+    found = true;
+    EXPECT_EQ(tensor["shape"], json({907, 128}));
+    EXPECT_EQ(tensor["dtype"], "f16");
+    EXPECT_EQ(tensor["bytes"], 907 * 128 * 2);
+  }
+  EXPECT_TRUE(found);
+}
+
+TEST(Info, AFileThatIsNoModelStillHasMetadata) {
+  HEDDLE_SHARED_FILE(vocabulary, "tokenizers/gpt-2.gguf");
+  const Finished text = heddle_program({"info", vocabulary});
+  EXPECT_EQ(text.exit_code, 0);
+  EXPECT_THAT(text.out, AllOf(HasSubstr("cannot be run: "), HasSubstr("tokenizer.ggml.merges")));
+  const json info = parsed({"info", vocabulary, "--json"});
+  EXPECT_TRUE(info["config"].is_null());
+  EXPECT_TRUE(info["config_error"].is_string());
+}
+
+TEST(Plan, Text) {
+  const Finished run = heddle_program({"plan", "--verify"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("verified"));
+  for (const char* part : {"cpu", "arena", "split", "copies", "attend", "linear"}) {
+    EXPECT_THAT(run.out, HasSubstr(part));
+  }
+}
+
+TEST(Plan, Json) {
+  for (const char* tokens : {"1", "512"}) {
+    const json plan = parsed({"plan", "--json", "--tokens", tokens});
+    EXPECT_EQ(plan["splits"].size(), 1u);  // one device: one split, no copies
+    EXPECT_EQ(plan["figures"]["copies"], 0);
+    ASSERT_EQ(plan["arenas"].size(), 1u);
+    const double bytes = plan["arenas"][0]["bytes"], bound = plan["arenas"][0]["lower_bound"];
+    EXPECT_GT(bound, 0);
+    EXPECT_LE(bytes, 1.05 * bound);
+    EXPECT_GT(plan["figures"]["families"]["linear"]["operations"], 0);
+  }
+}
+
+TEST(Plan, Dot) {
+  const Finished run = heddle_program({"plan", "--dot"});
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_THAT(run.out, AllOf(StartsWith("digraph"), HasSubstr("->"), testing::EndsWith("}\n")));
+}
+
+TEST(Plan, RefusesMoreTokensThanAChunk) {
+  const Finished run = heddle_program({"plan", "--tokens", "100", "--chunk", "10"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.err, HasSubstr("--chunk"));
+}
+
+TEST(Bench, JsonHasTheNamesOfLlamaBench) {
+  const json tests =
+      parsed({"bench", "-p", "16", "-n", "4", "-r", "3", "-t", "2", "--kv-type", "f32", "--json"});
+  ASSERT_EQ(tests.size(), 2u);
+  for (const json& test : tests) {
+    EXPECT_EQ(test["n_threads"], 2);
+    EXPECT_EQ(test["type_k"], "f32");
+    EXPECT_TRUE(test["cpu_info"].is_string());
+    EXPECT_GT(test["model_size"], 1'000'000);
+    EXPECT_GT(test["model_n_params"], 800'000);
+    ASSERT_EQ(test["samples_ts"].size(), 3u);
+    ASSERT_EQ(test["samples_ns"].size(), 3u);
+    const double tokens = double(test["n_prompt"]) + double(test["n_gen"]);
+    double mean = 0, squares = 0;
+    for (std::size_t i = 0; i < 3; ++i) {
+      const double rate = test["samples_ts"][i];
+      EXPECT_NEAR(rate, tokens / double(test["samples_ns"][i]) * 1e9, 1e-6 * rate);
+      mean += rate / 3;
+    }
+    for (const double rate : test["samples_ts"]) squares += (rate - mean) * (rate - mean);
+    EXPECT_NEAR(test["avg_ts"], mean, 1e-6 * mean);
+    EXPECT_NEAR(test["stddev_ts"], std::sqrt(squares / 2), 1e-6 * mean);
+  }
+  EXPECT_EQ(tests[0]["n_prompt"], 16);
+  EXPECT_EQ(tests[0]["n_gen"], 0);
+  EXPECT_EQ(tests[1]["n_prompt"], 0);
+  EXPECT_EQ(tests[1]["n_gen"], 4);
+}
+
+TEST(Bench, Table) {
+  const Finished run = heddle_program({"bench", "-p", "8", "-n", "2", "-r", "1"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, AllOf(StartsWith("| model"), HasSubstr(" pp8 |"), HasSubstr(" tg2 |"),
+                             HasSubstr("fable-1m f16"), HasSubstr(" ± 0.00")));
+  const Finished one = heddle_program({"bench", "-p", "0", "-n", "2", "-r", "1"});
+  EXPECT_THAT(one.out, testing::Not(HasSubstr("pp")));
+}
+
+TEST(Bench, RefusesWhatTheContextCannotHold) {
+  for (const char* option : {"-p", "-n"}) {
+    const Finished run = heddle_program({"bench", option, "600"});
+    EXPECT_EQ(run.exit_code, 1);
+    EXPECT_THAT(run.err, HasSubstr(std::string(option) + " 600: the model has a context of 512"));
+  }
+}
+
+TEST(Tokenize, TextInIdsOut) {
+  EXPECT_EQ(heddle_program({"tokenize"}, "").out, "\n");
+  const Finished plain = heddle_program({"tokenize"}, "a<|im_end|>");
+  const Finished special = heddle_program({"tokenize", "--parse-special"}, "a<|im_end|>");
+  EXPECT_THAT(special.out, testing::MatchesRegex("[0-9]+ 90[0-9]\n"));
+  EXPECT_GT(plain.out.size(), special.out.size());
+}
+
+TEST(Tokenize, NoBos) {
+  HEDDLE_SHARED_FILE(model, "models/stories260K.gguf");
+  const std::string with = heddle_program({"tokenize", model}, "once").out;
+  const std::string without = heddle_program({"tokenize", model, "--no-bos"}, "once").out;
+  EXPECT_EQ(with, "1 " + without);
+}
+
+/// The texts of a vocabulary's test file, and their ids as lines.
+void expect_reference_ids(const std::string& name) {
+  const std::filesystem::path base = shared_dir() / "tokenizers";
+  const std::string texts = contents(base / (name + ".inp"));
+  std::istringstream expected(contents(base / (name + ".out")));
+  const std::string separator = "\n__ggml_vocab_test__\n";
+  std::size_t at = 0;
+  std::string line;
+  // A process a case is slow for large vocabularies; the library's own tests try every one.
+  for (int cases = 0; cases < 5 && std::getline(expected, line); ++cases) {
+    const std::size_t end = texts.find(separator, at);
+    const std::string text = texts.substr(at, end - at);
+    at = end + separator.size();
+    while (line.starts_with(' ')) line.erase(0, 1);
+    while (line.ends_with(' ')) line.pop_back();
+    const Finished run = heddle_program({"tokenize", base / (name + ".gguf"), "--no-bos"}, text);
+    EXPECT_EQ(run.out, line + "\n") << name << ": " << text;
+  }
+}
+
+TEST(Tokenize, ReferenceVocabularies) {
+  HEDDLE_SHARED_FILE(directory, "tokenizers");
+  for (const char* name : {"gpt-2", "llama-spm"}) expect_reference_ids(name);
+}
+
+TEST(Logits, WritesARowAToken) {
+  const std::string path = testing::TempDir() + "heddle-logits.bin";
+  const Finished run = heddle_program({"logits", "--tokens", "5,6,7", "-o", path});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, IsEmpty());
+  const std::vector<float> rows = numbers<float>(contents(path));
+  EXPECT_EQ(rows.size(), 3u * 907);
+  // What the company of other tokens and the cut into chunks must not change.
+  heddle_program({"logits", "--tokens", "5,6", "--chunk", "1", "-o", path});
+  const std::vector<float> fewer = numbers<float>(contents(path));
+  ASSERT_EQ(fewer.size(), 2u * 907);
+  EXPECT_EQ(std::memcmp(fewer.data(), rows.data(), fewer.size() * sizeof(float)), 0);
+  std::filesystem::remove(path);
+}
+
+TEST(Logits, AreThoseOfTheReference) {
+  HEDDLE_SHARED_FILE(model, "reference/tiny/tiny-llama-f32.gguf");
+  const json reference = json::parse(contents(shared_dir() / "reference/tiny/tiny.json"));
+  std::string tokens;
+  for (const int id : reference["tokens"])
+    tokens += (tokens.empty() ? "" : ",") + std::to_string(id);
+  const std::string path = testing::TempDir() + "heddle-tiny-logits.bin";
+  const Finished run =
+      heddle_program({"logits", model, "--tokens", tokens, "--kv-type", "f32", "-o", path});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const auto got = numbers<float>(contents(path));
+  const auto expected =
+      numbers<double>(contents(shared_dir() / "reference/tiny/tiny-llama-f32.logits.f64"));
+  ASSERT_EQ(got.size(), expected.size());
+  double difference = 0, size = 0;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    difference += std::pow(double{got[i]} - expected[i], 2);
+    size += expected[i] * expected[i];
+  }
+  EXPECT_LE(std::sqrt(difference / size), 1e-4);
+  std::filesystem::remove(path);
+}
+
+TEST(Logits, RefusesIdsAndPlacesThatAreNot) {
+  const std::string path = testing::TempDir() + "heddle-no-logits.bin";
+  const Finished id = heddle_program({"logits", "--tokens", "5,907", "-o", path});
+  EXPECT_EQ(id.exit_code, 1);
+  EXPECT_THAT(id.err, HasSubstr("907"));
+  EXPECT_FALSE(std::filesystem::exists(path));  // not even a part of it
+  const Finished place = heddle_program({"logits", "--tokens", "5", "-o", "/no/such/place"});
+  EXPECT_EQ(place.exit_code, 1);
+  EXPECT_THAT(place.err, HasSubstr("/no/such/place"));
+}
+
+}  // namespace
+}  // namespace heddle::test
