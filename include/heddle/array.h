@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "heddle/buffer.h"
+#include "heddle/error.h"
 #include "heddle/half.h"
 #include "heddle/op.h"
 

@@ -4,6 +4,7 @@
 #include <compare>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -91,10 +92,6 @@ class GraphBuilder {
   Graph build() const;
 
  private:
-  struct Leaf {
-    std::string name;
-    Array array;
-  };
   struct Result {
     std::string name;
     Array value;
@@ -106,11 +103,10 @@ class GraphBuilder {
     std::string extent;
   };
   Array leaf(const std::string& name, Op op);
-  const Leaf* find(const std::string& name) const;
   void need_extent(const std::string& name);
   void append_feeds(Graph& graph, const std::vector<ValueId>& values) const;
 
-  std::vector<Leaf> leaves_;
+  std::map<std::string, Array> leaves_;
   std::vector<Result> outputs_, updates_;
   std::vector<FedBack> feeds_;
 };

@@ -152,6 +152,7 @@ void Launcher::join(const Ref<Node>& node, const std::vector<Operand>& results) 
   const bool worked = std::ranges::any_of(results, &Operand::written);
   if (!worked && !batch.open) return node->publish();  // another look at memory that others know
   batch.nodes.push_back(node);
+  batch.open = true;
   if (!worked) return;
   for (const Operand& result : results) batch.bytes += span_bytes(result.view.operand);
   // On the CPU there is nothing to gain from batches, and intermediates would outlive their use.
@@ -167,7 +168,7 @@ void Launcher::run(const Ref<Node>& node, std::vector<Operand> operands) {
   count(counts.nodes);
   std::vector<Operand> results;
   if (is_view(node->op())) {
-    results.push_back(run_view(node->op(), std::move(operands.front())));
+    results.push_back(run_view(node->op(), std::move(operands.front()), node->outputs().front()));
   } else {
     results = compute(*node, std::move(operands));
   }
@@ -223,7 +224,7 @@ std::vector<Operand> Launcher::run_legal(Device& device, const Op& op, Legal leg
   return launch(device, op, legal.kernel, std::move(operands), outputs);
 }
 
-Operand Launcher::run_view(const Op& op, Operand operand) {
+Operand Launcher::run_view(const Op& op, Operand operand, TensorSpec result) {
   std::optional<ViewOf> where = view_of(op, operand.view.operand);
   if (!where) {
     operand = contiguous_copy(std::move(operand));
@@ -231,9 +232,8 @@ Operand Launcher::run_view(const Op& op, Operand operand) {
     require(where.has_value(), ErrorCode::unsupported, "{}: cannot be a view of {}", name(op),
             operand.view.operand);
   }
-  const TensorSpec specs[] = {operand.view.spec()};
   operand.view.offset += static_cast<std::size_t>(where->offset_bytes);
-  operand.view.operand = {infer(op, specs).front(), std::move(where->layout)};
+  operand.view.operand = {std::move(result), std::move(where->layout)};
   return operand;
 }
 
@@ -296,10 +296,11 @@ std::vector<Operand> Launcher::run_lowered(Device& device, const Lowered& lowere
       sources.push_back(values.take(source));
       specs.push_back(sources.back().view.spec());
     }
+    std::vector<TensorSpec> outputs = infer(step.op, specs);
     if (is_view(step.op)) {
-      values.set(i, {run_view(step.op, std::move(sources.front()))});
+      values.set(i, {run_view(step.op, std::move(sources.front()), std::move(outputs.front()))});
     } else {
-      values.set(i, run_op(device, step.op, std::move(sources), infer(step.op, specs)));
+      values.set(i, run_op(device, step.op, std::move(sources), outputs));
     }
   }
   std::vector<Operand> results;

@@ -86,7 +86,7 @@ class Launcher {
                                  std::span<const TensorSpec> outputs);
   std::vector<Operand> run_lowered(Device& device, const Lowered& lowered,
                                    std::vector<Operand> operands);
-  Operand run_view(const Op& op, Operand operand);
+  Operand run_view(const Op& op, Operand operand, TensorSpec result);
   std::vector<Operand> launch(Device& device, const Op& op,
                               const std::shared_ptr<const Kernel>& kernel,
                               std::vector<Operand> operands, std::span<const TensorSpec> outputs);

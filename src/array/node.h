@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "heddle/array.h"
-#include "heddle/error.h"
 
 namespace heddle {
 

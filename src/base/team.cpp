@@ -45,6 +45,7 @@ bool spin_until(const Ready& ready) {
       if (ready()) return true;
       pause_processor();
     }
+    std::this_thread::yield();  // whoever waits for this processor may be who is awaited
   } while (Clock::now() < end);
   return ready();
 }

@@ -79,7 +79,8 @@ void Bindings::bind(std::uint32_t slot, Ref<Buffer> buffer, std::size_t offset, 
   // A device touches its own memory and the staging copies that it sends.
   const Slot& planned = plan_.slots[slot];
   for (const auto& [device, table] : tables_) {
-    if (device == planned.device || planned.kind == SlotKind::staging) table->set(slot, buffer, offset, bytes);
+    if (device == planned.device || planned.kind == SlotKind::staging)
+      table->set(slot, buffer, offset, bytes);
   }
   bound_[slot] = {std::move(buffer), offset};
 }
@@ -153,8 +154,17 @@ void Bindings::bind_input(std::string_view name, std::span<const std::byte> byte
 }
 
 void Bindings::bind_state(std::string_view name, const StateUse& use, SlotKind kind) {
-  for (const std::uint32_t s : slots_named(kind, name))
-    bind(s, use.buffer(), 0, use.buffer()->size());
+  for (const std::uint32_t s : slots_named(kind, name)) {
+    if (plan_.slots[s].device == &use.buffer()->device()) {
+      bind(s, use.buffer(), 0, use.buffer()->size());
+      continue;
+    }
+    std::vector<std::byte> bytes(
+        plan_.slots[s].bytes);  // a fed input that another device reads too
+    read_buffer(use.buffer(), 0, bytes);
+    write_buffer(inputs_[s], 0, bytes);
+    bind(s, inputs_[s], 0, bytes.size());
+  }
 }
 
 }  // namespace heddle

@@ -22,7 +22,8 @@ class Bindings {
   void bind_parameters(Parameters& parameters);
   /// Copies the bytes into every slot of the input and binds it there.
   void bind_input(std::string_view name, std::span<const std::byte> bytes);
-  /// Binds a state's buffer to the state's slots, or to those of the input that it feeds.
+  /// Binds a state's buffer to the state's slots, or to those of the input that it feeds; on other
+  /// devices the input gets a copy.
   void bind_state(std::string_view name, const StateUse& use, SlotKind kind);
 
   const Ref<Buffer>& buffer(std::uint32_t slot) const { return bound_[slot].buffer; }

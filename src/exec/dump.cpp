@@ -1,6 +1,6 @@
 // Plans as people and programs read them.
-#include <algorithm>
 #include <fmt/format.h>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "exec/plan.h"
@@ -13,7 +13,8 @@ namespace {
 using nlohmann::json;
 
 std::string_view family(const Op& op) {
-  return std::visit([](const auto& alternative) { return std::decay_t<decltype(alternative)>::kName; }, op);
+  return std::visit(
+      [](const auto& alternative) { return std::decay_t<decltype(alternative)>::kName; }, op);
 }
 
 struct Work {
@@ -58,13 +59,20 @@ Figures figures_of(const Plan& plan) {
 
 std::string_view to_string(SlotKind kind) {
   switch (kind) {
-    case SlotKind::arena: return "arena";
-    case SlotKind::input: return "input";
-    case SlotKind::parameter: return "parameter";
-    case SlotKind::constant: return "constant";
-    case SlotKind::state: return "state";
-    case SlotKind::output: return "output";
-    case SlotKind::staging: return "staging";
+    case SlotKind::arena:
+      return "arena";
+    case SlotKind::input:
+      return "input";
+    case SlotKind::parameter:
+      return "parameter";
+    case SlotKind::constant:
+      return "constant";
+    case SlotKind::state:
+      return "state";
+    case SlotKind::output:
+      return "output";
+    case SlotKind::staging:
+      return "staging";
   }
   return "unknown";
 }
@@ -75,10 +83,14 @@ std::string human(double amount, const char* unit) {
   for (; amount >= 9999.5 && prefix < 4; ++prefix) amount /= 1000;
   return fmt::format("{:.4g} {}{}", amount, kPrefixes[prefix], unit);
 }
-std::string human(std::size_t bytes) { return human(static_cast<double>(bytes), "B"); }
+std::string human(std::size_t bytes) {
+  return human(static_cast<double>(bytes), "B");
+}
 
 double over_bound(const ArenaReport& arena) {
-  return arena.lower_bound == 0 ? 1.0 : static_cast<double>(arena.bytes) / static_cast<double>(arena.lower_bound);
+  return arena.lower_bound == 0
+             ? 1.0
+             : static_cast<double>(arena.bytes) / static_cast<double>(arena.lower_bound);
 }
 
 template <class List, class Print>
@@ -98,9 +110,12 @@ std::string numbers(const std::vector<std::uint32_t>& list) {
 
 std::string place(const Plan& plan, const Location& location) {
   const Slot& slot = plan.slots[location.slot];
-  std::string text = fmt::format("{}{}{}", to_string(slot.kind), slot.name.empty() ? "" : ":", slot.name);
-  if (slot.kind == SlotKind::staging || slot.kind == SlotKind::constant) text += describe(*slot.value);
-  if (slot.kind == SlotKind::arena || location.offset > 0) text += fmt::format("+{}", location.offset);
+  std::string text =
+      fmt::format("{}{}{}", to_string(slot.kind), slot.name.empty() ? "" : ":", slot.name);
+  if (slot.kind == SlotKind::staging || slot.kind == SlotKind::constant)
+    text += describe(*slot.value);
+  if (slot.kind == SlotKind::arena || location.offset > 0)
+    text += fmt::format("+{}", location.offset);
   return text;
 }
 
@@ -112,9 +127,11 @@ std::string line(const Plan& plan, const PlannedLaunch& launch) {
   const GraphNode& node = plan.placed.graph.nodes[launch.node];
   std::string text = fmt::format("  %{} {}", launch.node, to_string(node.op));
   text += fmt::format("  {} -> {}", places(plan, launch.inputs), places(plan, launch.outputs));
-  text += fmt::format("  {}", join(node.outputs, [](const TensorSpec& spec) { return to_string(spec); }));
+  text += fmt::format("  {}",
+                      join(node.outputs, [](const TensorSpec& spec) { return to_string(spec); }));
   if (launch.workspace_bytes > 0) {
-    text += fmt::format("  workspace {} at {}", human(launch.workspace_bytes), launch.workspace_offset);
+    text +=
+        fmt::format("  workspace {} at {}", human(launch.workspace_bytes), launch.workspace_offset);
   }
   if (launch.extent) text += fmt::format("  rows {}", place(plan, *launch.extent));
   return text + "\n";
@@ -123,22 +140,24 @@ std::string line(const Plan& plan, const PlannedLaunch& launch) {
 std::string line(const Plan& plan, const PlannedStep& step) {
   if (const auto* launch = std::get_if<PlannedLaunch>(&step)) return line(plan, *launch);
   if (const auto* copy = std::get_if<PlannedCopy>(&step)) {
-    return fmt::format("  copy {} ({}) {} -> {} on {}\n", describe(copy->value), human(copy->from.bytes),
-                       place(plan, copy->from), place(plan, copy->to), plan.slots[copy->to.slot].device->name());
+    return fmt::format("  copy {} ({}) {} -> {} on {}\n", describe(copy->value),
+                       human(copy->from.bytes), place(plan, copy->from), place(plan, copy->to),
+                       plan.slots[copy->to.slot].device->name());
   }
   return "  barrier\n";
 }
 
 std::string text_of(const Plan& plan, const Split& split, const char* what, std::size_t index) {
-  std::string text = fmt::format("{} {} on {}: reads [{}], leaves [{}], waits for [{}]\n", what, index,
-                                 split.device->name(), values(split.inputs), values(split.outputs),
-                                 numbers(split.waits));
+  std::string text = fmt::format("{} {} on {}: reads [{}], leaves [{}], waits for [{}]\n", what,
+                                 index, split.device->name(), values(split.inputs),
+                                 values(split.outputs), numbers(split.waits));
   for (const PlannedStep& step : split.steps) text += line(plan, step);
   return text;
 }
 
 std::string text_of(const Figures& figures) {
-  std::string text = fmt::format("{:<16} {:>6} {:>12} {:>12}\n", "op family", "nodes", "bytes", "operations");
+  std::string text =
+      fmt::format("{:<16} {:>6} {:>12} {:>12}\n", "op family", "nodes", "bytes", "operations");
   const auto row = [&](std::string_view name, const Work& work) {
     text += fmt::format("{:<16} {:>6} {:>12} {:>12}\n", name, work.nodes, human(work.bytes, "B"),
                         human(work.operations, "op"));
@@ -157,7 +176,9 @@ json json_of(const std::vector<ValueId>& list) {
 }
 
 json json_of(const Location& location) {
-  return {{"slot", location.slot}, {"offset", location.offset}, {"bytes", location.bytes},
+  return {{"slot", location.slot},
+          {"offset", location.offset},
+          {"bytes", location.bytes},
           {"operand", to_string(location.operand)}};
 }
 json json_of(const std::vector<Location>& locations) {
@@ -168,10 +189,14 @@ json json_of(const std::vector<Location>& locations) {
 
 json json_of(const Plan& plan, const PlannedLaunch& launch) {
   const GraphNode& node = plan.placed.graph.nodes[launch.node];
-  json step = {{"step", "launch"}, {"node", launch.node}, {"op", json::parse(to_json(node.op))},
-               {"inputs", json_of(launch.inputs)}, {"outputs", json_of(launch.outputs)}};
+  json step = {{"step", "launch"},
+               {"node", launch.node},
+               {"op", json::parse(to_json(node.op))},
+               {"inputs", json_of(launch.inputs)},
+               {"outputs", json_of(launch.outputs)}};
   if (launch.workspace_bytes > 0) {
-    step["workspace"] = {{"slot", launch.workspace_slot}, {"offset", launch.workspace_offset},
+    step["workspace"] = {{"slot", launch.workspace_slot},
+                         {"offset", launch.workspace_offset},
                          {"bytes", launch.workspace_bytes}};
   }
   if (launch.extent) step["extent"] = json_of(*launch.extent);
@@ -181,7 +206,9 @@ json json_of(const Plan& plan, const PlannedLaunch& launch) {
 json json_of(const Plan& plan, const PlannedStep& step) {
   if (const auto* launch = std::get_if<PlannedLaunch>(&step)) return json_of(plan, *launch);
   if (const auto* copy = std::get_if<PlannedCopy>(&step)) {
-    return {{"step", "copy"}, {"value", {copy->value.node, copy->value.output}}, {"from", json_of(copy->from)},
+    return {{"step", "copy"},
+            {"value", {copy->value.node, copy->value.output}},
+            {"from", json_of(copy->from)},
             {"to", json_of(copy->to)}};
   }
   return {{"step", "barrier"}};
@@ -192,14 +219,18 @@ json json_of(const Plan& plan, const std::vector<Split>& splits) {
   for (const Split& split : splits) {
     json steps = json::array();
     for (const PlannedStep& step : split.steps) steps.push_back(json_of(plan, step));
-    array.push_back({{"device", split.device->name()}, {"inputs", json_of(split.inputs)},
-                     {"outputs", json_of(split.outputs)}, {"waits", split.waits}, {"steps", std::move(steps)}});
+    array.push_back({{"device", split.device->name()},
+                     {"inputs", json_of(split.inputs)},
+                     {"outputs", json_of(split.outputs)},
+                     {"waits", split.waits},
+                     {"steps", std::move(steps)}});
   }
   return array;
 }
 
 json json_of(const Slot& slot) {
-  json object = {{"kind", to_string(slot.kind)}, {"device", slot.device->name()}, {"bytes", slot.bytes}};
+  json object = {
+      {"kind", to_string(slot.kind)}, {"device", slot.device->name()}, {"bytes", slot.bytes}};
   if (!slot.name.empty()) object["name"] = slot.name;
   if (slot.kind != SlotKind::arena) object["operand"] = to_string(slot.operand);
   if (slot.value) object["value"] = {slot.value->node, slot.value->output};
@@ -213,7 +244,9 @@ json json_of(const Work& work) {
 json json_of(const Figures& figures) {
   json families = json::object();
   for (const auto& [name, work] : figures.families) families[std::string(name)] = json_of(work);
-  return {{"families", std::move(families)}, {"total", json_of(figures.total)}, {"copies", figures.copies},
+  return {{"families", std::move(families)},
+          {"total", json_of(figures.total)},
+          {"copies", figures.copies},
           {"copied_bytes", figures.copied_bytes}};
 }
 
@@ -234,7 +267,8 @@ NodeId source_of(const Graph& graph, ValueId value) {
   return value.node;
 }
 
-std::string dot_of(const Plan& plan, const Split& split, const std::string& id, std::string* edges) {
+std::string dot_of(const Plan& plan, const Split& split, const std::string& id,
+                   std::string* edges) {
   const Graph& graph = plan.placed.graph;
   std::string text = fmt::format("  subgraph cluster_{} {{\n    label=\"{} on {}\";\n", id, id,
                                  escape(split.device->name()));
@@ -242,8 +276,10 @@ std::string dot_of(const Plan& plan, const Split& split, const std::string& id, 
     const auto* launch = std::get_if<PlannedLaunch>(&step);
     if (!launch) continue;
     const GraphNode& node = graph.nodes[launch->node];
-    const std::string specs = join(node.outputs, [](const TensorSpec& spec) { return to_string(spec); });
-    text += fmt::format("    n{} [label=\"%{} {}\\n{}\"];\n", launch->node, launch->node, name(node.op), specs);
+    const std::string specs =
+        join(node.outputs, [](const TensorSpec& spec) { return to_string(spec); });
+    text += fmt::format("    n{} [label=\"%{} {}\\n{}\"];\n", launch->node, launch->node,
+                        name(node.op), specs);
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const bool staged = plan.slots[launch->inputs[i].slot].kind == SlotKind::staging;
       *edges += fmt::format("  n{} -> n{}{};\n", source_of(graph, node.inputs[i]), launch->node,
@@ -259,19 +295,23 @@ std::string to_text(const Plan& plan) {
   const Figures figures = figures_of(plan);
   std::string text;
   for (const ArenaReport& arena : plan.arenas) {
-    text += fmt::format("device {}: arena {} of at least {} ({:.3f} times that)\n", arena.device->name(),
-                        human(arena.bytes), human(arena.lower_bound), over_bound(arena));
+    text += fmt::format("device {}: arena {} of at least {} ({:.3f} times that)\n",
+                        arena.device->name(), human(arena.bytes), human(arena.lower_bound),
+                        over_bound(arena));
   }
   for (const auto& [kind, bytes] : figures.slot_bytes) {
     text += fmt::format("{} slots: {}\n", to_string(kind), human(bytes));
   }
-  text += fmt::format("{} splits, {} feed splits, {} repacks when loaded, {} copies of {}\n\n", plan.splits.size(),
-                      plan.feeds.size(), plan.load.size(), figures.copies, human(figures.copied_bytes));
+  text += fmt::format("{} splits, {} feed splits, {} repacks when loaded, {} copies of {}\n\n",
+                      plan.splits.size(), plan.feeds.size(), plan.load.size(), figures.copies,
+                      human(figures.copied_bytes));
   text += text_of(figures) + "\n";
   if (!plan.load.empty()) text += "load\n";
   for (const PlannedLaunch& launch : plan.load) text += line(plan, launch);
-  for (std::size_t s = 0; s < plan.splits.size(); ++s) text += text_of(plan, plan.splits[s], "split", s);
-  for (std::size_t f = 0; f < plan.feeds.size(); ++f) text += text_of(plan, plan.feeds[f], "feed split", f);
+  for (std::size_t s = 0; s < plan.splits.size(); ++s)
+    text += text_of(plan, plan.splits[s], "split", s);
+  for (std::size_t f = 0; f < plan.feeds.size(); ++f)
+    text += text_of(plan, plan.feeds[f], "feed split", f);
   for (const PlanOutput& output : plan.outputs) {
     text += fmt::format("output \"{}\" = {} in {}\n", output.name, describe(output.value),
                         place(plan, output.location));
@@ -284,12 +324,14 @@ std::string to_dot(const Plan& plan) {
   std::string edges, text = "digraph heddle {\n  node [shape=box, fontname=\"monospace\"];\n";
   for (NodeId n = 0; n < graph.nodes.size(); ++n) {
     if (!is_leaf(graph.nodes[n].op) || graph.nodes[n].dead) continue;
-    text += fmt::format("  n{} [label=\"%{} {} {}\\n{}\", style=dashed];\n", n, n, name(graph.nodes[n].op),
-                        escape(leaf_name(graph.nodes[n].op)), to_string(graph.nodes[n].outputs[0]));
+    text += fmt::format("  n{} [label=\"%{} {} {}\\n{}\", style=dashed];\n", n, n,
+                        name(graph.nodes[n].op), escape(leaf_name(graph.nodes[n].op)),
+                        to_string(graph.nodes[n].outputs[0]));
   }
   for (const PlannedLaunch& launch : plan.load) {
     text += fmt::format("  n{} [label=\"%{} repack when loaded\"];\n", launch.node, launch.node);
-    edges += fmt::format("  n{} -> n{};\n", source_of(graph, graph.nodes[launch.node].inputs[0]), launch.node);
+    edges += fmt::format("  n{} -> n{};\n", source_of(graph, graph.nodes[launch.node].inputs[0]),
+                         launch.node);
   }
   for (std::size_t s = 0; s < plan.splits.size(); ++s) {
     text += dot_of(plan, plan.splits[s], fmt::format("split_{}", s), &edges);
@@ -305,16 +347,22 @@ std::string to_json(const Plan& plan) {
   for (const Slot& slot : plan.slots) slots.push_back(json_of(slot));
   for (const PlannedLaunch& launch : plan.load) load.push_back(json_of(plan, launch));
   for (const ArenaReport& arena : plan.arenas) {
-    arenas.push_back({{"device", arena.device->name()}, {"slot", arena.slot}, {"bytes", arena.bytes},
+    arenas.push_back({{"device", arena.device->name()},
+                      {"slot", arena.slot},
+                      {"bytes", arena.bytes},
                       {"lower_bound", arena.lower_bound}});
   }
   for (const PlanOutput& output : plan.outputs) {
-    outputs.push_back({{"name", output.name}, {"value", {output.value.node, output.value.output}},
+    outputs.push_back({{"name", output.name},
+                       {"value", {output.value.node, output.value.output}},
                        {"location", json_of(output.location)}});
   }
-  const json all = {{"slots", std::move(slots)}, {"load", std::move(load)},
-                    {"splits", json_of(plan, plan.splits)}, {"feeds", json_of(plan, plan.feeds)},
-                    {"arenas", std::move(arenas)}, {"outputs", std::move(outputs)},
+  const json all = {{"slots", std::move(slots)},
+                    {"load", std::move(load)},
+                    {"splits", json_of(plan, plan.splits)},
+                    {"feeds", json_of(plan, plan.feeds)},
+                    {"arenas", std::move(arenas)},
+                    {"outputs", std::move(outputs)},
                     {"figures", json_of(figures_of(plan))}};
   return all.dump();
 }

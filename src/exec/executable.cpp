@@ -186,8 +186,20 @@ struct Executable::Impl {
       if (&use.buffer()->device() == split.device) use.order_before(*stream);
     }
     for (const std::uint32_t wait : split.waits) stream->wait_for(ends[wait]);
+    // The stream keeps their order anyway; this carries the failure of one to the next.
+    if (const Ref<Completion> before = last_on(split.device, ends)) stream->wait_for(before);
     stream->replay(recording, bindings.table(split.device));
     return stream->submit();
+  }
+
+  /// The end of the device's last submission in this run, if it had one.
+  Ref<Completion> last_on(const Device* device, const std::vector<Ref<Completion>>& ends) const {
+    for (std::size_t i = ends.size(); i-- > 0;) {
+      const std::size_t splits = plan().splits.size();
+      if ((i < splits ? plan().splits[i] : plan().feeds[i - splits]).device == device)
+        return ends[i];
+    }
+    return nullptr;
   }
 
   /// Submits every split in order, then the feeds. What goes wrong ends the run and is its error.

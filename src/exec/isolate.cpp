@@ -4,6 +4,7 @@
 #include <set>
 
 #include "exec/planner.h"
+#include "graph/values.h"
 #include "heddle/device.h"
 
 namespace heddle {
@@ -17,6 +18,7 @@ class Isolation {
 
   PlacedGraph apply() {
     find_homes();
+    find_written();
     find_versions_to_copy();
     if (to_copy_.empty()) return std::move(old_);
     rebuild();
@@ -51,15 +53,27 @@ class Isolation {
     }
   }
 
+  /// What a kernel made lives where that ran.
   Device* home(ValueId root) const {
+    if (!is_leaf(graph().node(root).op)) return old_.placement[root.node];
     const auto it = homes_.find(root);
     return it == homes_.end() ? &cpu_device() : it->second;
   }
 
   bool reads_from_afar(NodeId reader, ValueId input) const {
     const ValueId root = memory(input).root;
-    const bool state = std::holds_alternative<StateRef>(graph().node(root).op);
-    return state && old_.placement[reader] && old_.placement[reader] != home(root);
+    const bool changes =
+        std::holds_alternative<StateRef>(graph().node(root).op) || written_.contains(root);
+    return changes && old_.placement[reader] && old_.placement[reader] != home(root);
+  }
+
+  /// Values that kernels made, and that writes change in place.
+  void find_written() {
+    for (const GraphNode& node : graph().nodes) {
+      if (node.dead || !writes_state(node.op)) continue;
+      const ValueId root = memory(node.inputs[0]).root;
+      if (!is_leaf(graph().node(root).op)) written_.insert(root);
+    }
   }
 
   void find_versions_to_copy() {
@@ -123,6 +137,7 @@ class Isolation {
   PlacedGraph old_, new_;
   std::vector<std::vector<Memory>> memory_;
   std::map<ValueId, Device*> homes_;  // by root
+  std::set<ValueId> written_;         // roots
   std::set<ValueId> to_copy_;
   std::vector<NodeId> moved_;
   std::map<ValueId, ValueId> copies_;

@@ -44,9 +44,10 @@ View Parameters::Impl::plain_locked(const std::string& name, const TensorSpec& s
   require(entry.plain.spec() == spec, ErrorCode::invalid_argument,
           "parameter '{}' is {}; the graph needs {}", name, to_string(entry.plain.spec()),
           to_string(spec));
-  const auto [copy, is_new] = entry.copies.try_emplace(&device);
-  if (is_new) copy->second = bring_to(device, entry.plain);
-  return copy->second;
+  const auto copy = entry.copies.find(&device);
+  if (copy != entry.copies.end()) return copy->second;
+  const View brought = bring_to(device, entry.plain);
+  return entry.copies[&device] = brought;
 }
 
 View Parameters::Impl::plain(const std::string& name, const TensorSpec& spec, Device& device) {

@@ -127,7 +127,10 @@ class Planner {
     } else {
       slot.name = parameter_name(leaf);
     }
-    return it->second = add_slot(std::move(slot));
+    it->second = add_slot(std::move(slot));
+    const Slot& added = plan_.slots[it->second];
+    if (added.kind == SlotKind::state) state_slots_[{added.name, device}] = it->second;
+    return it->second;
   }
 
   std::string parameter_name(ValueId value) const {
@@ -407,11 +410,20 @@ class Planner {
     bool write;
   };
 
+  /// A fed input is bound to its state's memory.
+  std::uint32_t memory_slot(std::uint32_t slot) const {
+    const Slot& planned = plan_.slots[slot];
+    if (planned.kind != SlotKind::input) return slot;
+    const auto state = state_slots_.find({planned.name, planned.device});
+    return state == state_slots_.end() ? slot : state->second;
+  }
+
   /// Rows of a state are chosen by data, and its buffer may outgrow its spec: all of it counts.
   Access access(const Location& location, ByteRange range, bool write) const {
-    const Slot& slot = plan_.slots[location.slot];
-    if (slot.kind == SlotKind::state)
-      return {location.slot, 0, std::numeric_limits<std::size_t>::max(), write};
+    const std::uint32_t bound = memory_slot(location.slot);
+    if (plan_.slots[bound].kind == SlotKind::state) {
+      return {bound, 0, std::numeric_limits<std::size_t>::max(), write};
+    }
     return {location.slot, location.offset + range.begin, location.offset + range.end, write};
   }
 
@@ -497,6 +509,7 @@ class Planner {
   std::map<ValueId, std::uint32_t> storage_of_;  // root -> storage
   std::map<ValueId, std::uint32_t> output_slots_;
   std::map<std::pair<ValueId, Device*>, std::uint32_t> leaf_slots_, staging_slots_;
+  std::map<std::pair<std::string, Device*>, std::uint32_t> state_slots_;
   std::map<Device*, std::uint32_t> arena_slots_;
 };
 
@@ -509,6 +522,10 @@ std::vector<std::vector<Memory>> trace_memory(const Graph& graph) {
     if (is_view(node.op)) {
       const Memory& base = memory[node.inputs[0].node][node.inputs[0].output];
       const std::optional<ViewOf> view = view_of(node.op, base.operand);
+      if (node.dead && !view) {  // nobody asks for it
+        memory[n].emplace_back();
+        continue;
+      }
       require(view.has_value(), ErrorCode::backend, "planner: node {} {} cannot be a view of {}", n,
               to_string(node.op), to_string(base.operand));
       memory[n].push_back({base.root,

@@ -17,14 +17,17 @@ void Bytes::cut(std::size_t at) {
   segments_.emplace(at, std::move(tail));
 }
 
-void Bytes::visit(std::size_t begin, std::size_t end, const std::function<void(std::size_t, Segment&)>& look) {
+void Bytes::visit(std::size_t begin, std::size_t end,
+                  const std::function<void(std::size_t, Segment&)>& look) {
   if (begin >= end) return;
   cut(begin);
   cut(end);
-  for (auto it = segments_.find(begin); it != segments_.end() && it->first < end; ++it) look(it->first, it->second);
+  for (auto it = segments_.find(begin); it != segments_.end() && it->first < end; ++it)
+    look(it->first, it->second);
 }
 
-void Bytes::write(std::size_t begin, std::size_t end, std::optional<Content> content, std::optional<Moment> by) {
+void Bytes::write(std::size_t begin, std::size_t end, std::optional<Content> content,
+                  std::optional<Moment> by) {
   if (begin >= end) return;
   cut(begin);
   cut(end);
@@ -35,8 +38,9 @@ void Bytes::write(std::size_t begin, std::size_t end, std::optional<Content> con
 
 void Bytes::read(std::size_t begin, std::size_t end, const Moment& by) {
   visit(begin, end, [&](std::size_t, Segment& segment) {
-    const auto same = std::find_if(segment.readers.begin(), segment.readers.end(),
-                                   [&](const Moment& reader) { return reader.device == by.device; });
+    const auto same =
+        std::find_if(segment.readers.begin(), segment.readers.end(),
+                     [&](const Moment& reader) { return reader.device == by.device; });
     if (same == segment.readers.end()) {
       segment.readers.push_back(by);
     } else {

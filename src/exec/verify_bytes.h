@@ -1,4 +1,5 @@
-// One memory as the verifier sees it: what every byte holds, who wrote it and who has read it since.
+// One memory as the verifier sees it: what every byte holds, who wrote it and who has read it
+// since.
 #pragma once
 
 #include <functional>
@@ -38,9 +39,11 @@ class Bytes {
   explicit Bytes(std::size_t size);
 
   /// Calls `look(begin, segment)` for the pieces of [begin, end), which is within the size.
-  void visit(std::size_t begin, std::size_t end, const std::function<void(std::size_t, Segment&)>& look);
+  void visit(std::size_t begin, std::size_t end,
+             const std::function<void(std::size_t, Segment&)>& look);
   /// All of [begin, end) becomes `content`, with no readers yet.
-  void write(std::size_t begin, std::size_t end, std::optional<Content> content, std::optional<Moment> by);
+  void write(std::size_t begin, std::size_t end, std::optional<Content> content,
+             std::optional<Moment> by);
   void read(std::size_t begin, std::size_t end, const Moment& by);
   std::size_t size() const noexcept { return size_; }
 

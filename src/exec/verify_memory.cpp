@@ -1,5 +1,6 @@
-// Carries out a plan on paper, twice in a row: every byte that is read must have been written last by
-// the value that the graph names, and long enough ago; what is written must be nobody's any more.
+// Carries out a plan on paper, twice in a row: every byte that is read must have been written last
+// by the value that the graph names, and long enough ago; what is written must be nobody's any
+// more.
 #include <algorithm>
 #include <limits>
 
@@ -11,6 +12,7 @@ namespace heddle::verifier {
 namespace {
 
 constexpr ErrorCode kBroken = ErrorCode::backend;
+constexpr std::uint32_t kNoSplit = std::numeric_limits<std::uint32_t>::max();
 constexpr std::uint32_t kAfterRun = std::numeric_limits<std::uint32_t>::max();
 
 /// Which of a step's operands, for messages.
@@ -19,7 +21,8 @@ struct Part {
   std::optional<std::size_t> index = std::nullopt;
 };
 auto text_of(const Part& part) {
-  return late([part] { return part.index ? fmt::format("{} {}", part.kind, *part.index) : part.kind; });
+  return late(
+      [part] { return part.index ? fmt::format("{} {}", part.kind, *part.index) : part.kind; });
 }
 
 /// Bytes [begin, end) of a memory that a step touches.
@@ -28,7 +31,8 @@ struct Range {
   std::size_t begin = 0, end = 0;
 };
 bool overlap(const Range& a, const Range& b) {
-  return a.memory == b.memory && a.begin < a.end && b.begin < b.end && a.begin < b.end && b.begin < a.end;
+  return a.memory == b.memory && a.begin < a.end && b.begin < b.end && a.begin < b.end &&
+         b.begin < a.end;
 }
 
 class Simulation {
@@ -40,6 +44,7 @@ class Simulation {
     for (const Split& split : plan.feeds) add_device(split.device);
     submissions_.assign(devices_.size(), 0);
     epochs_.assign(devices_.size(), 0);
+    find_splits();
     find_last_reads();
   }
 
@@ -77,7 +82,8 @@ class Simulation {
       if (input.kind != SlotKind::input || !trace_.is_fed(input.name)) continue;
       for (std::uint32_t t = 0; t < plan_.slots.size(); ++t) {
         const Slot& state = plan_.slots[t];
-        if (state.kind == SlotKind::state && state.name == input.name && state.device == input.device) {
+        if (state.kind == SlotKind::state && state.name == input.name &&
+            state.device == input.device) {
           memory_of_[s] = memory_of_[t];
         }
       }
@@ -85,10 +91,21 @@ class Simulation {
   }
 
   void add_device(Device* device) {
-    if (std::find(devices_.begin(), devices_.end(), device) == devices_.end()) devices_.push_back(device);
+    if (std::find(devices_.begin(), devices_.end(), device) == devices_.end())
+      devices_.push_back(device);
   }
   std::uint32_t index_of(Device* device) const {
-    return static_cast<std::uint32_t>(std::find(devices_.begin(), devices_.end(), device) - devices_.begin());
+    return static_cast<std::uint32_t>(std::find(devices_.begin(), devices_.end(), device) -
+                                      devices_.begin());
+  }
+
+  void find_splits() {
+    split_of_.assign(graph().nodes.size(), kNoSplit);
+    for (std::uint32_t s = 0; s < plan_.splits.size(); ++s) {
+      for (const PlannedStep& step : plan_.splits[s].steps) {
+        if (const auto* launch = std::get_if<PlannedLaunch>(&step)) split_of_[launch->node] = s;
+      }
+    }
   }
 
   bool is_permanent(ValueId version) const {
@@ -119,7 +136,8 @@ class Simulation {
         for (const PlannedStep& planned : split.steps) note_reads(planned, step++);
       }
     }
-    for (const PlanOutput& output : plan_.outputs) note_read(output.location, output.value, kAfterRun);
+    for (const PlanOutput& output : plan_.outputs)
+      note_read(output.location, output.value, kAfterRun);
     for (const Graph::Named& update : graph().state_updates) {
       for (std::uint32_t s = 0; s < plan_.slots.size(); ++s) {
         const Slot& slot = plan_.slots[s];
@@ -132,7 +150,8 @@ class Simulation {
   void note_reads(const PlannedStep& planned, std::uint32_t step) {
     if (const auto* launch = std::get_if<PlannedLaunch>(&planned)) {
       const GraphNode& node = graph().nodes[launch->node];
-      for (std::size_t i = 0; i < node.inputs.size(); ++i) note_read(launch->inputs[i], node.inputs[i], step);
+      for (std::size_t i = 0; i < node.inputs.size(); ++i)
+        note_read(launch->inputs[i], node.inputs[i], step);
       if (!launch->extent) return;
       const auto extent = trace_.input(plan_.placed.extents[launch->node]);
       if (extent) note_read(*launch->extent, *extent, step);
@@ -142,7 +161,8 @@ class Simulation {
   }
 
   void note_read(const Location& location, ValueId value, std::uint32_t step) {
-    if (location.slot >= memory_of_.size() || value.node >= graph().nodes.size()) return;  // reported where it is used
+    if (location.slot >= memory_of_.size() || value.node >= graph().nodes.size())
+      return;  // reported where it is used
     last_read_[{memory_of_[location.slot], trace_[value].version}] = step;
   }
 
@@ -167,18 +187,21 @@ class Simulation {
     const Slot& to = plan_.slots[launch.outputs[0].slot];
     require(from.kind == SlotKind::parameter && launch.inputs[0].offset == 0, kBroken,
             "{} reads {}, and not a whole parameter", here(), slot_name(launch.inputs[0].slot));
-    require(to.kind == SlotKind::parameter && to.value == ValueId{launch.node, 0} && launch.outputs[0].offset == 0,
+    require(to.kind == SlotKind::parameter && to.value == ValueId{launch.node, 0} &&
+                launch.outputs[0].offset == 0,
             kBroken, "{} writes {}, and not its own packed form", here(),
             slot_name(launch.outputs[0].slot));
     check_content(range(launch.inputs[0], {0, launch.inputs[0].bytes}), launch.inputs[0],
                   graph().nodes[launch.node].inputs[0], {"input", 0});
-    memories_[memory_of_[launch.outputs[0].slot]].write(0, to.bytes, content({launch.node, 0}, 0), std::nullopt);
+    memories_[memory_of_[launch.outputs[0].slot]].write(0, to.bytes, content({launch.node, 0}, 0),
+                                                        std::nullopt);
   }
 
   void check_loads_are_read() const {
     for (const PlannedLaunch& launch : plan_.load) {
       const Reader packed{memory_of_[launch.outputs[0].slot], {launch.node, 0}};
-      require(last_read_.contains(packed), kBroken, "plan: {} is packed when loaded, but nothing reads it",
+      require(last_read_.contains(packed), kBroken,
+              "plan: {} is packed when loaded, but nothing reads it",
               describe(graph(), launch.node));
     }
   }
@@ -188,7 +211,8 @@ class Simulation {
   void run() {
     begin_run();
     step_ = 0;
-    const std::vector<std::uint32_t> before = submissions_;  // a run begins when the one before has ended
+    const std::vector<std::uint32_t> before =
+        submissions_;  // a run begins when the one before has ended
     std::vector<std::vector<std::uint32_t>> known(devices_.size(), before);
     std::vector<std::vector<std::uint32_t>> ends;
     for (std::uint32_t s = 0; s < plan_.splits.size(); ++s) {
@@ -294,38 +318,35 @@ class Simulation {
   }
 
   void run_copy(const Split& split, const PlannedCopy& copy) {
-    require(copy.value.node < graph().nodes.size() && trace_[copy.value].version == copy.value, kBroken,
-            "{} copies {}, which no kernel makes", here(), name(copy.value));
+    require(copy.value.node < graph().nodes.size() && trace_[copy.value].version == copy.value,
+            kBroken, "{} copies {}, which no kernel makes", here(), name(copy.value));
     check_location(copy.from, copy.value, split.device, {"the source"});
-    require(copy.to.slot < plan_.slots.size(), kBroken, "{} goes to slot {} of {}", here(), copy.to.slot,
-            plan_.slots.size());
+    require(copy.to.slot < plan_.slots.size(), kBroken, "{} goes to slot {} of {}", here(),
+            copy.to.slot, plan_.slots.size());
     const Slot& to = plan_.slots[copy.to.slot];
-    require(to.kind == SlotKind::staging && to.device != split.device && to.value == copy.value, kBroken,
-            "{} goes to {}, which is not another device's staging slot for it", here(),
+    require(to.kind == SlotKind::staging && to.device != split.device && to.value == copy.value,
+            kBroken, "{} goes to {}, which is not another device's staging slot for it", here(),
             slot_name(copy.to.slot));
     require(copy.to.offset == 0 && copy.to.bytes == copy.from.bytes && copy.to.bytes <= to.bytes &&
                 copy.from.bytes == span_bytes(trace_[copy.value].operand),
-            kBroken, "{} moves {} bytes to {} from offset {} on, of {} in {}", here(), copy.from.bytes, copy.to.bytes,
-            copy.to.offset, to.bytes, slot_name(copy.to.slot));
-    require(made_by(copy.value, now_.place), kBroken, "{}: {} is not made in this split", here(),
+            kBroken, "{} moves {} bytes to {} from offset {} on, of {} in {}", here(),
+            copy.from.bytes, copy.to.bytes, copy.to.offset, to.bytes, slot_name(copy.to.slot));
+    require(is_made_here(copy.value), kBroken, "{}: {} is not made in this split", here(),
             name(copy.value));
     const std::vector<Range> reads{range(copy.from, {0, copy.from.bytes})};
     check_content(reads[0], copy.from, copy.value, {"the source"});
-    touch(reads, {range(copy.to, {0, copy.to.bytes})}, [&](std::size_t) { return content(copy.value, 0); });
+    touch(reads, {range(copy.to, {0, copy.to.bytes})},
+          [&](std::size_t) { return content(copy.value, 0); });
   }
 
-  bool made_by(ValueId value, const Place& place) const {
-    if (place.phase != Place::Phase::split) return false;
-    const std::vector<PlannedStep>& steps = plan_.splits[place.split].steps;
-    return std::any_of(steps.begin(), steps.begin() + place.step, [&](const PlannedStep& step) {
-      const auto* launch = std::get_if<PlannedLaunch>(&step);
-      return launch && launch->node == value.node;
-    });
+  bool is_made_here(ValueId value) const {
+    return now_.place.phase == Place::Phase::split && split_of_[value.node] == now_.place.split;
   }
 
   /// Reads and writes of one step, hazards first, then what they leave.
   template <class ContentOf>
-  void touch(const std::vector<Range>& reads, const std::vector<Range>& writes, const ContentOf& content_of) {
+  void touch(const std::vector<Range>& reads, const std::vector<Range>& writes,
+             const ContentOf& content_of) {
     for (const Range& r : reads) check_read_order(r);
     for (const Range& w : writes) check_overwrite(w);
     for (const Range& r : reads) memories_[r.memory].read(r.begin, r.end, now_);
@@ -336,31 +357,32 @@ class Simulation {
 
   // ---- Where operands lie
 
-  void check_location(const Location& location, ValueId value, Device* device, const Part& what) const {
-    require(location.slot < plan_.slots.size(), kBroken, "{}: {} is in slot {} of {}", here(), text_of(what), location.slot,
-            plan_.slots.size());
+  void check_location(const Location& location, ValueId value, Device* device,
+                      const Part& what) const {
+    require(location.slot < plan_.slots.size(), kBroken, "{}: {} is in slot {} of {}", here(),
+            text_of(what), location.slot, plan_.slots.size());
     const Slot& slot = plan_.slots[location.slot];
-    require(slot.device == device, kBroken, "{}: {} ({}) is in {}, on the wrong device", here(), text_of(what),
-            name(value), slot_name(location.slot));
-    require(location.offset <= slot.bytes && location.bytes <= slot.bytes - location.offset, kBroken,
-            "{}: {} ({}) is bytes {}..+{}, past the {} of {}", here(), text_of(what), name(value), location.offset,
-            location.bytes, slot.bytes, slot_name(location.slot));
+    require(slot.device == device, kBroken, "{}: {} ({}) is in {}, on the wrong device", here(),
+            text_of(what), name(value), slot_name(location.slot));
+    require(location.offset <= slot.bytes && location.bytes <= slot.bytes - location.offset,
+            kBroken, "{}: {} ({}) is bytes {}..+{}, past the {} of {}", here(), text_of(what),
+            name(value), location.offset, location.bytes, slot.bytes, slot_name(location.slot));
     require(location.offset >= trace_[value].offset, kBroken,
-            "{}: {} ({}) is at offset {}, but {} bytes into its memory", here(), text_of(what), name(value),
-            location.offset, trace_[value].offset);
+            "{}: {} ({}) is at offset {}, but {} bytes into its memory", here(), text_of(what),
+            name(value), location.offset, trace_[value].offset);
   }
 
   Range checked_range(const Location& location, ByteRange bytes, const Part& what) const {
     require(bytes.begin <= bytes.end && bytes.end <= location.bytes, kBroken,
-            "{}: its kernel touches bytes {}..{} of {}, which has {}", here(), bytes.begin, bytes.end, text_of(what),
-            location.bytes);
+            "{}: its kernel touches bytes {}..{} of {}, which has {}", here(), bytes.begin,
+            bytes.end, text_of(what), location.bytes);
     return range(location, bytes);
   }
 
   void check_extent(const Split& split, const PlannedLaunch& launch, std::vector<Range>& reads) {
     const std::string& name = plan_.placed.extents[launch.node];
-    require(launch.extent.has_value() != name.empty(), kBroken, "{}: its rows are{} bounded by an input", here(),
-            name.empty() ? " not" : "");
+    require(launch.extent.has_value() != name.empty(), kBroken,
+            "{}: its rows are{} bounded by an input", here(), name.empty() ? " not" : "");
     if (!launch.extent) return;
     const auto input = trace_.input(name);
     require(input.has_value() && graph().spec(*input) == TensorSpec{DType::i32, {}}, kBroken,
@@ -382,33 +404,40 @@ class Simulation {
               "{}: the next version of {} must be written in place, not to {}", here(), name(chain),
               slot_name(to.slot));
       const auto* state = std::get_if<StateRef>(&graph().node(chain).op);
-      require(!state || (slot.kind == SlotKind::state && slot.name == state->name && to.offset == 0), kBroken,
-              "{}: state '{}' is written in {}", here(), state ? state->name : "", slot_name(to.slot));
+      require(
+          !state || (slot.kind == SlotKind::state && slot.name == state->name && to.offset == 0),
+          kBroken, "{}: state '{}' is written in {}", here(), state ? state->name : "",
+          slot_name(to.slot));
       return;
     }
-    const bool own = slot.kind == SlotKind::output && slot.value == ValueId{launch.node, o} && to.offset == 0;
-    require(own || slot.kind == SlotKind::arena, kBroken, "{}: output {} is written to {}", here(), o,
-            slot_name(to.slot));
-    require(to.offset % slot.device->alignment() == 0, kBroken, "{}: output {} is at offset {}, not a multiple of {}",
-            here(), o, to.offset, slot.device->alignment());
+    const bool own =
+        slot.kind == SlotKind::output && slot.value == ValueId{launch.node, o} && to.offset == 0;
+    require(own || slot.kind == SlotKind::arena, kBroken, "{}: output {} is written to {}", here(),
+            o, slot_name(to.slot));
+    require(to.offset % slot.device->alignment() == 0, kBroken,
+            "{}: output {} is at offset {}, not a multiple of {}", here(), o, to.offset,
+            slot.device->alignment());
   }
 
-  void check_workspace(const Split& split, const PlannedLaunch& launch, std::vector<Range>& writes) const {
+  void check_workspace(const Split& split, const PlannedLaunch& launch,
+                       std::vector<Range>& writes) const {
     require(launch.workspace_bytes == launch.kernel->traits().workspace_bytes, kBroken,
             "{}: {} bytes of workspace, its kernel needs {}", here(), launch.workspace_bytes,
             launch.kernel->traits().workspace_bytes);
     if (launch.workspace_bytes == 0) return;
-    require(launch.workspace_slot < plan_.slots.size(), kBroken, "{}: its workspace is in slot {} of {}", here(),
-            launch.workspace_slot, plan_.slots.size());
+    require(launch.workspace_slot < plan_.slots.size(), kBroken,
+            "{}: its workspace is in slot {} of {}", here(), launch.workspace_slot,
+            plan_.slots.size());
     const Slot& slot = plan_.slots[launch.workspace_slot];
     require(slot.kind == SlotKind::arena && slot.device == split.device, kBroken,
             "{}: its workspace is in {}, on the wrong device or no arena", here(),
             slot_name(launch.workspace_slot));
-    require(launch.workspace_offset <= slot.bytes && launch.workspace_bytes <= slot.bytes - launch.workspace_offset &&
+    require(launch.workspace_offset <= slot.bytes &&
+                launch.workspace_bytes <= slot.bytes - launch.workspace_offset &&
                 launch.workspace_offset % slot.device->alignment() == 0,
-            kBroken, "{}: its workspace is bytes {}..+{} of {} bytes in {}, at multiples of {}", here(),
-            launch.workspace_offset, launch.workspace_bytes, slot.bytes, slot_name(launch.workspace_slot),
-            slot.device->alignment());
+            kBroken, "{}: its workspace is bytes {}..+{} of {} bytes in {}, at multiples of {}",
+            here(), launch.workspace_offset, launch.workspace_bytes, slot.bytes,
+            slot_name(launch.workspace_slot), slot.device->alignment());
     writes.push_back(workspace(launch));
   }
 
@@ -418,7 +447,8 @@ class Simulation {
                      const std::vector<Range>& writes) const {
     for (std::size_t w = 0; w < writes.size(); ++w) {
       for (std::size_t v = 0; v < w; ++v) {
-        require(!overlap(writes[w], writes[v]), kBroken, "{}: {} overlaps output {}", here(), named(launch, w), v);
+        require(!overlap(writes[w], writes[v]), kBroken, "{}: {} overlaps output {}", here(),
+                named(launch, w), v);
       }
       for (std::size_t r = 0; r < reads.size(); ++r) {
         if (overlap(writes[w], reads[r])) check_alias(launch, w, r);
@@ -437,16 +467,19 @@ class Simulation {
   }
 
   void check_alias(const PlannedLaunch& launch, std::size_t write, std::size_t read) const {
-    require(write < launch.outputs.size() && read < launch.inputs.size(), kBroken, "{}: {} overlaps what it reads",
-            here(), named(launch, write));
+    require(write < launch.outputs.size() && read < launch.inputs.size(), kBroken,
+            "{}: {} overlaps what it reads", here(), named(launch, write));
     const Location &to = launch.outputs[write], &from = launch.inputs[read];
     const auto& aliases = launch.kernel->traits().aliases;
-    const bool declared = std::any_of(aliases.begin(), aliases.end(), [&](const KernelTraits::Alias& alias) {
-      return alias.output == write && alias.input == read;
-    });
-    const bool same = from.offset == to.offset && from.bytes == to.bytes && is_contiguous(from.operand);
-    require(declared && same, kBroken, "{}: output {} overlaps input {}, which its kernel does not allow", here(),
-            write, read);
+    const bool declared =
+        std::any_of(aliases.begin(), aliases.end(), [&](const KernelTraits::Alias& alias) {
+          return alias.output == write && alias.input == read;
+        });
+    const bool same =
+        from.offset == to.offset && from.bytes == to.bytes && is_contiguous(from.operand);
+    require(declared && same, kBroken,
+            "{}: output {} overlaps input {}, which its kernel does not allow", here(), write,
+            read);
   }
 
   // ---- What is read and overwritten
@@ -456,8 +489,8 @@ class Simulation {
     const Content expected = content(traced.version, location.offset - traced.offset);
     memories_[r.memory].visit(r.begin, r.end, [&](std::size_t begin, Bytes::Segment& segment) {
       if (segment.content == expected) return;
-      fail(kBroken, "{}: {} ({}): bytes {}..{} of {} hold {}{}", here(), text_of(what), name(value), begin,
-           segment.end, slot_name(location.slot), in_words(segment, expected),
+      fail(kBroken, "{}: {} ({}): bytes {}..{} of {} hold {}{}", here(), text_of(what), name(value),
+           begin, segment.end, slot_name(location.slot), in_words(segment, expected),
            segment.written ? ", written in " + to_string(plan_, segment.written->place) : "");
     });
   }
@@ -480,8 +513,8 @@ class Simulation {
   void require_before(const Moment& then, const char* did, const Range& r) const {
     if (is_before(then)) return;
     const bool same = then.device == now_.device;
-    fail(kBroken, "{}: nothing orders it after {}, which {} bytes {}..{} of {}; it needs a {}", here(),
-         to_string(plan_, then.place), did, r.begin, r.end, slot_name(slot_of(r.memory)),
+    fail(kBroken, "{}: nothing orders it after {}, which {} bytes {}..{} of {}; it needs a {}",
+         here(), to_string(plan_, then.place), did, r.begin, r.end, slot_name(slot_of(r.memory)),
          same ? "barrier" : "wait");
   }
 
@@ -516,8 +549,8 @@ class Simulation {
     const bool read_later = last != last_read_.end() && last->second > step_ && old.run == run_;
     if (!read_later) return;
     fail(kBroken, "{} overwrites {} in bytes {}..{} of {}, which is still to be read{}", here(),
-            name(old.version), w.begin, w.end, slot_name(slot_of(w.memory)),
-            last->second == kAfterRun ? " after the run" : "");
+         name(old.version), w.begin, w.end, slot_name(slot_of(w.memory)),
+         last->second == kAfterRun ? " after the run" : "");
   }
 
   void check_output(const PlanOutput& output) {
@@ -525,26 +558,27 @@ class Simulation {
     const Location& location = output.location;
     const Slot& slot = plan_.slots[location.slot];
     const std::string what = fmt::format("plan: output '{}'", output.name);
-    require(location.operand == traced.operand && location.bytes == span_bytes(traced.operand), kBroken,
-            "{} is {} of {} bytes, the graph says {}", what, heddle::to_string(location.operand), location.bytes,
-            heddle::to_string(traced.operand));
+    require(location.operand == traced.operand && location.bytes == span_bytes(traced.operand),
+            kBroken, "{} is {} of {} bytes, the graph says {}", what,
+            heddle::to_string(location.operand), location.bytes, heddle::to_string(traced.operand));
     require(location.offset >= traced.offset && location.offset <= slot.bytes &&
                 location.bytes <= slot.bytes - location.offset,
-            kBroken, "{} is bytes {}..+{}, past the {} of {}", what, location.offset, location.bytes, slot.bytes,
-            slot_name(location.slot));
+            kBroken, "{} is bytes {}..+{}, past the {} of {}", what, location.offset,
+            location.bytes, slot.bytes, slot_name(location.slot));
     const Range r = range(location, {0, location.bytes});
     const Content expected = content(traced.version, location.offset - traced.offset);
     memories_[r.memory].visit(r.begin, r.end, [&](std::size_t begin, Bytes::Segment& segment) {
       if (segment.content == expected) return;
-      fail(kBroken, "{} ({}): after run {}, bytes {}..{} of {} hold {}", what, name(output.value), run_, begin,
-           segment.end, slot_name(location.slot), in_words(segment, expected));
+      fail(kBroken, "{} ({}): after run {}, bytes {}..{} of {} hold {}", what, name(output.value),
+           run_, begin, segment.end, slot_name(location.slot), in_words(segment, expected));
     });
   }
 
   const Plan& plan_;
   const ValueTrace& trace_;
-  std::vector<Bytes> memories_;             // the first of each is its slot's
-  std::vector<std::uint32_t> memory_of_;    // slot -> memory
+  std::vector<Bytes> memories_;           // the first of each is its slot's
+  std::vector<std::uint32_t> memory_of_;  // slot -> memory
+  std::vector<std::uint32_t> split_of_;   // node -> split
   std::vector<Device*> devices_;
   std::vector<std::uint32_t> submissions_, epochs_;  // by device
   std::map<Reader, std::uint32_t> last_read_;
@@ -555,6 +589,8 @@ class Simulation {
 
 }  // namespace
 
-void check_memory(const Plan& plan, const ValueTrace& trace) { Simulation(plan, trace).check(); }
+void check_memory(const Plan& plan, const ValueTrace& trace) {
+  Simulation(plan, trace).check();
+}
 
 }  // namespace heddle::verifier

@@ -15,7 +15,10 @@ constexpr std::uint32_t kNoSplit = ~std::uint32_t{0};
 class OrderChecker {
  public:
   OrderChecker(const Plan& plan, const ValueTrace& trace)
-      : plan_(plan), trace_(trace), split_of_(graph().nodes.size(), kNoSplit), seen_(graph().nodes.size()) {}
+      : plan_(plan),
+        trace_(trace),
+        split_of_(graph().nodes.size(), kNoSplit),
+        seen_(graph().nodes.size()) {}
 
   void check() {
     require(plan_.placed.placement.size() == graph().nodes.size() &&
@@ -52,7 +55,8 @@ class OrderChecker {
       const Split& split = splits[s];
       require(split.device != nullptr, kBroken, "plan: split {} has no device", s);
       require(s == 0 || splits[s - 1].device != split.device, kBroken,
-              "plan: splits {} and {} are both on {}, and should be one", s - 1, s, split.device->name());
+              "plan: splits {} and {} are both on {}, and should be one", s - 1, s,
+              split.device->name());
       for (std::uint32_t i = 0; i < split.steps.size(); ++i) {
         const auto* launch = std::get_if<PlannedLaunch>(&split.steps[i]);
         if (!launch) continue;
@@ -60,9 +64,12 @@ class OrderChecker {
         check_node(*launch, place);
         split_of_[launch->node] = phase == Place::Phase::split ? s : kNoSplit;
         const std::string where = to_string(plan_, place);
-        require(launch->node > last, kBroken, "plan: {} runs after node %{}, against the graph's order", where, last);
-        require(plan_.placed.placement[launch->node] == split.device, kBroken, "plan: {} was placed on {}", where,
-                plan_.placed.placement[launch->node] ? plan_.placed.placement[launch->node]->name() : "no device");
+        require(launch->node > last, kBroken,
+                "plan: {} runs after node %{}, against the graph's order", where, last);
+        require(plan_.placed.placement[launch->node] == split.device, kBroken,
+                "plan: {} was placed on {}", where,
+                plan_.placed.placement[launch->node] ? plan_.placed.placement[launch->node]->name()
+                                                     : "no device");
         check_kernel(*launch, *split.device, where);
         last = launch->node;
       }
@@ -75,18 +82,21 @@ class OrderChecker {
   }
 
   void check_node(const PlannedLaunch& launch, const Place& place) {
-    require(launch.node < graph().nodes.size(), kBroken, "plan: a step runs node %{} of {}", launch.node,
-            graph().nodes.size());
+    require(launch.node < graph().nodes.size(), kBroken, "plan: a step runs node %{} of {}",
+            launch.node, graph().nodes.size());
     const GraphNode& node = graph().nodes[launch.node];
-    require(is_computed(node), kBroken, "plan: {} runs what no kernel computes", to_string(plan_, place));
-    require(phase_of(node) == place.phase, kBroken, "plan: {} belongs into another phase", to_string(plan_, place));
+    require(is_computed(node), kBroken, "plan: {} runs what no kernel computes",
+            to_string(plan_, place));
+    require(phase_of(node) == place.phase, kBroken, "plan: {} belongs into another phase",
+            to_string(plan_, place));
     require(!seen_[launch.node], kBroken, "plan: {} has run before", to_string(plan_, place));
     seen_[launch.node] = true;
   }
 
   void check_all_seen() const {
     for (NodeId n = 0; n < graph().nodes.size(); ++n) {
-      require(seen_[n] || !is_computed(graph().nodes[n]), kBroken, "plan: {} never runs", describe(graph(), n));
+      require(seen_[n] || !is_computed(graph().nodes[n]), kBroken, "plan: {} never runs",
+              describe(graph(), n));
     }
   }
 
@@ -96,21 +106,24 @@ class OrderChecker {
     const GraphNode& node = graph().nodes[launch.node];
     std::vector<OperandSpec> inputs, outputs;
     for (const ValueId input : node.inputs) inputs.push_back(trace_[input].operand);
-    for (std::uint32_t o = 0; o < node.outputs.size(); ++o) outputs.push_back(trace_[{launch.node, o}].operand);
+    for (std::uint32_t o = 0; o < node.outputs.size(); ++o)
+      outputs.push_back(trace_[{launch.node, o}].operand);
     check_operands(launch.inputs, inputs, "input", where);
     check_operands(launch.outputs, outputs, "output", where);
     require(launch.kernel != nullptr, kBroken, "plan: {} has no kernel", where);
     const Prepared prepared = device.prepare_cached(node.op, inputs, outputs);
-    require(bool(prepared), kBroken, "plan: {}: {} has no such kernel: {}", where, device.name(), prepared.reason);
+    require(bool(prepared), kBroken, "plan: {}: {} has no such kernel: {}", where, device.name(),
+            prepared.reason);
     // The cache may have been emptied in between: then another kernel of the same traits will do.
-    require(prepared.kernel == launch.kernel || same(prepared.kernel->traits(), launch.kernel->traits()), kBroken,
-            "plan: {}: its kernel was prepared for something else", where);
+    require(prepared.kernel == launch.kernel ||
+                same(prepared.kernel->traits(), launch.kernel->traits()),
+            kBroken, "plan: {}: its kernel was prepared for something else", where);
     answers_.emplace(prepared.kernel.get(), launch.node);
     if (prepared.kernel != launch.kernel) look_alikes_.emplace_back(launch.kernel.get(), where);
     const KernelTraits& traits = launch.kernel->traits();
     require(traits.reads.size() == inputs.size() && traits.writes.size() == outputs.size(), kBroken,
-            "plan: {}: its kernel takes {} inputs and {} outputs, not {} and {}", where, traits.reads.size(),
-            traits.writes.size(), inputs.size(), outputs.size());
+            "plan: {}: its kernel takes {} inputs and {} outputs, not {} and {}", where,
+            traits.reads.size(), traits.writes.size(), inputs.size(), outputs.size());
   }
 
   /// A kernel of the same traits that is another launch's right one is not this one's.
@@ -123,25 +136,30 @@ class OrderChecker {
     }
   }
 
-  static void check_operands(const std::vector<Location>& locations, const std::vector<OperandSpec>& expected,
-                             const char* what, const std::string& where) {
-    require(locations.size() == expected.size(), kBroken, "plan: {} has {} {}s, the graph says {}", where,
-            locations.size(), what, expected.size());
+  static void check_operands(const std::vector<Location>& locations,
+                             const std::vector<OperandSpec>& expected, const char* what,
+                             const std::string& where) {
+    require(locations.size() == expected.size(), kBroken, "plan: {} has {} {}s, the graph says {}",
+            where, locations.size(), what, expected.size());
     for (std::size_t i = 0; i < expected.size(); ++i) {
-      if (locations[i].operand == expected[i] && locations[i].bytes == span_bytes(expected[i])) continue;
+      if (locations[i].operand == expected[i] && locations[i].bytes == span_bytes(expected[i]))
+        continue;
       fail(kBroken, "plan: {}: {} {} is {} of {} bytes, the graph says {} of {}", where, what, i,
-              heddle::to_string(locations[i].operand), locations[i].bytes, heddle::to_string(expected[i]),
-              span_bytes(expected[i]));
+           heddle::to_string(locations[i].operand), locations[i].bytes,
+           heddle::to_string(expected[i]), span_bytes(expected[i]));
     }
   }
 
   static bool same(const KernelTraits& a, const KernelTraits& b) {
-    const auto same_range = [](ByteRange x, ByteRange y) { return x.begin == y.begin && x.end == y.end; };
+    const auto same_range = [](ByteRange x, ByteRange y) {
+      return x.begin == y.begin && x.end == y.end;
+    };
     const auto same_alias = [](const KernelTraits::Alias& x, const KernelTraits::Alias& y) {
       return x.output == y.output && x.input == y.input && x.required == y.required;
     };
     return a.workspace_bytes == b.workspace_bytes && a.honours_extent == b.honours_extent &&
-           std::ranges::equal(a.reads, b.reads, same_range) && std::ranges::equal(a.writes, b.writes, same_range) &&
+           std::ranges::equal(a.reads, b.reads, same_range) &&
+           std::ranges::equal(a.writes, b.writes, same_range) &&
            std::ranges::equal(a.aliases, b.aliases, same_alias);
   }
 
@@ -172,7 +190,8 @@ class OrderChecker {
   void collect_exports() {
     exports_.resize(plan_.splits.size());
     const auto add = [&](ValueId value) {
-      if (const std::uint32_t made = maker(value); made != kNoSplit) exports_[made].insert(trace_[value].version);
+      if (const std::uint32_t made = maker(value); made != kNoSplit)
+        exports_[made].insert(trace_[value].version);
     };
     for (std::uint32_t s = 0; s < plan_.splits.size(); ++s) {
       for (const ValueId value : imports(plan_.splits[s], s)) add(value);
@@ -184,17 +203,19 @@ class OrderChecker {
     for (const Graph::Named& update : graph().state_updates) add(update.value);
   }
 
-  static void check_list(const std::vector<ValueId>& list, const std::set<ValueId>& expected, const char* what,
-                         const std::string& split) {
+  static void check_list(const std::vector<ValueId>& list, const std::set<ValueId>& expected,
+                         const char* what, const std::string& split) {
     const std::set<ValueId> listed(list.begin(), list.end());
     for (const ValueId value : expected) {
-      require(listed.contains(value), kBroken, "plan: {} does not list {} among its {}", split, describe(value), what);
-    }
-    for (const ValueId value : listed) {
-      require(expected.contains(value), kBroken, "plan: {} lists {} among its {}, which it is not", split,
+      require(listed.contains(value), kBroken, "plan: {} does not list {} among its {}", split,
               describe(value), what);
     }
-    require(listed.size() == list.size(), kBroken, "plan: {} lists one of its {} twice", split, what);
+    for (const ValueId value : listed) {
+      require(expected.contains(value), kBroken, "plan: {} lists {} among its {}, which it is not",
+              split, describe(value), what);
+    }
+    require(listed.size() == list.size(), kBroken, "plan: {} lists one of its {} twice", split,
+            what);
   }
 
   void check_lists(std::uint32_t s) {
@@ -207,8 +228,9 @@ class OrderChecker {
     for (const ValueId value : inputs) sources.insert(split_of_[value.node]);
     std::set<std::uint32_t> waits;
     for (const std::uint32_t wait : split.waits) {
-      require(wait < s && plan_.splits[wait].device != split.device && sources.contains(wait), kBroken,
-              "plan: {} waits for split {}, from whose device it reads nothing", name, wait);
+      require(wait < s && plan_.splits[wait].device != split.device && sources.contains(wait),
+              kBroken, "plan: {} waits for split {}, from whose device it reads nothing", name,
+              wait);
       require(waits.insert(wait).second, kBroken, "plan: {} waits for split {} twice", name, wait);
     }
   }
@@ -238,6 +260,8 @@ class OrderChecker {
 
 }  // namespace
 
-void check_order(const Plan& plan, const ValueTrace& trace) { OrderChecker(plan, trace).check(); }
+void check_order(const Plan& plan, const ValueTrace& trace) {
+  OrderChecker(plan, trace).check();
+}
 
 }  // namespace heddle::verifier

@@ -19,28 +19,23 @@ const Op& op_of(const Array& array) {
 
 }  // namespace
 
-const GraphBuilder::Leaf* GraphBuilder::find(const std::string& name) const {
-  const auto found = std::ranges::find(leaves_, name, &Leaf::name);
-  return found == leaves_.end() ? nullptr : &*found;
-}
-
 Array GraphBuilder::leaf(const std::string& name, Op op) {
-  const Leaf* taken = find(name);
-  require(taken == nullptr, kInvalid, "\"{}\" is a name of the graph already: of {}", name,
-          taken ? to_string(op_of(taken->array)) : "");
-  leaves_.push_back({name, apply(std::move(op), {})});
-  return leaves_.back().array;
+  if (const auto taken = leaves_.find(name); taken != leaves_.end()) {
+    fail(kInvalid, "\"{}\" is a name of the graph already: of {}", name,
+         to_string(op_of(taken->second)));
+  }
+  return leaves_.try_emplace(name, apply(std::move(op), {})).first->second;
 }
 
 void GraphBuilder::need_extent(const std::string& name) {
-  const Leaf* known = find(name);
-  if (!known) {
+  const auto known = leaves_.find(name);
+  if (known == leaves_.end()) {
     leaf(name, Input{name, kExtentSpec, ""});
     return;
   }
-  require(std::holds_alternative<Input>(op_of(known->array)) && known->array.spec() == kExtentSpec,
-          kInvalid, "extent \"{}\" must be an i32 scalar input, not {}", name,
-          to_string(op_of(known->array)));
+  const Array& array = known->second;
+  require(std::holds_alternative<Input>(op_of(array)) && array.spec() == kExtentSpec, kInvalid,
+          "extent \"{}\" must be an i32 scalar input, not {}", name, to_string(op_of(array)));
 }
 
 Array GraphBuilder::input(const std::string& name, const TensorSpec& spec,
@@ -66,11 +61,11 @@ void GraphBuilder::output(const std::string& name, const Array& value) {
 }
 
 void GraphBuilder::update(const std::string& state, const Array& value) {
-  const Leaf* known = find(state);
-  require(known && std::holds_alternative<StateRef>(op_of(known->array)), kInvalid,
-          "update: \"{}\" is no state of the graph", state);
-  require(value.spec() == known->array.spec(), kInvalid,
-          "update: state \"{}\" is {}, the new version {}", state, to_string(known->array.spec()),
+  const auto known = leaves_.find(state);
+  require(known != leaves_.end() && std::holds_alternative<StateRef>(op_of(known->second)),
+          kInvalid, "update: \"{}\" is no state of the graph", state);
+  require(value.spec() == known->second.spec(), kInvalid,
+          "update: state \"{}\" is {}, the new version {}", state, to_string(known->second.spec()),
           to_string(value.spec()));
   require(std::ranges::find(updates_, state, &Result::name) == updates_.end(), kInvalid,
           "update: state \"{}\" has an update already", state);
@@ -80,8 +75,8 @@ void GraphBuilder::update(const std::string& state, const Array& value) {
 void GraphBuilder::feed(const Array& input, const Array& value, FeedKind kind,
                         const std::string& extent) {
   const auto* leaf = std::get_if<Input>(&op_of(input));
-  const Leaf* known = leaf ? find(leaf->name) : nullptr;
-  require(known && known->array.node() == input.node(), kInvalid,
+  const auto known = leaf ? leaves_.find(leaf->name) : leaves_.end();
+  require(known != leaves_.end() && known->second.node() == input.node(), kInvalid,
           "feed: only an input of this builder can be fed, not {}", to_string(op_of(input)));
   const std::string name = leaf->name;
   require(std::ranges::find(feeds_, name, &FedBack::input) == feeds_.end(), kInvalid,
@@ -106,7 +101,7 @@ void GraphBuilder::append_feeds(Graph& graph, const std::vector<ValueId>& values
     return static_cast<NodeId>(graph.nodes.size() - 1);
   };
   for (const FedBack& feed : feeds_) {
-    const TensorSpec& spec = find(feed.input)->array.spec();
+    const TensorSpec& spec = leaves_.at(feed.input).spec();
     states.push_back(add({StateRef{feed.input, spec}, {}, {spec}}));
   }
   std::size_t next_extent = feeds_.size();
@@ -126,11 +121,11 @@ Graph GraphBuilder::build() const {
   for (const Result& update : updates_) roots.push_back(update.value);
   for (const FedBack& feed : feeds_) roots.push_back(feed.value);
   for (const FedBack& feed : feeds_) {
-    if (!feed.extent.empty()) roots.push_back(find(feed.extent)->array);
+    if (!feed.extent.empty()) roots.push_back(leaves_.at(feed.extent));
   }
   // Inputs and states are what callers may name, used or not.
-  for (const Leaf& leaf : leaves_) {
-    if (!std::holds_alternative<Parameter>(op_of(leaf.array))) roots.push_back(leaf.array);
+  for (const auto& [name, array] : leaves_) {
+    if (!std::holds_alternative<Parameter>(op_of(array))) roots.push_back(array);
   }
   auto [graph, values] = capture(roots);
   auto value = values.begin();

@@ -18,16 +18,23 @@ bool exists(const Graph& graph, ValueId value) {
   return value.node < graph.nodes.size() && value.output < graph.node(value).outputs.size();
 }
 
+// Messages are put together only once something is wrong: a graph can have many nodes.
+
 void check_inputs(const Graph& graph, NodeId id) {
   const GraphNode& node = graph.nodes[id];
   for (const ValueId input : node.inputs) {
-    require(input.node < id, kInvalid, "{} reads {}, which does not come before it",
-            describe(graph, id), describe(input));
-    require(exists(graph, input), kInvalid, "{} reads {}, but {} has {} outputs",
-            describe(graph, id), describe(input), describe(graph, input.node),
-            graph.node(input).outputs.size());
-    require(node.dead || !graph.node(input).dead, kInvalid, "{} reads {}, which is dead",
-            describe(graph, id), describe(graph, input.node));
+    if (input.node >= id) {
+      fail(kInvalid, "{} reads {}, which does not come before it", describe(graph, id),
+           describe(input));
+    }
+    if (!exists(graph, input)) {
+      fail(kInvalid, "{} reads {}, but {} has {} outputs", describe(graph, id), describe(input),
+           describe(graph, input.node), graph.node(input).outputs.size());
+    }
+    if (!node.dead && graph.node(input).dead) {
+      fail(kInvalid, "{} reads {}, which is dead", describe(graph, id),
+           describe(graph, input.node));
+    }
   }
 }
 
@@ -39,9 +46,10 @@ void check_specs(const Graph& graph, NodeId id) {
   } catch (const Error& error) {
     fail(error.code(), "{}: {}", describe(graph, id), error.what());
   }
-  require(inferred == node.outputs, kInvalid, "{} gives {}, but the graph says {}",
-          describe(graph, id), to_string(std::span<const TensorSpec>(inferred)),
-          to_string(std::span<const TensorSpec>(node.outputs)));
+  if (inferred == node.outputs) return;
+  fail(kInvalid, "{} gives {}, but the graph says {}", describe(graph, id),
+       to_string(std::span<const TensorSpec>(inferred)),
+       to_string(std::span<const TensorSpec>(node.outputs)));
 }
 
 void check_constant(const Graph& graph, NodeId id) {
@@ -96,12 +104,14 @@ class Leaves {
     const Op& op = graph_.nodes[id].op;
     if (!is_leaf(op) || std::holds_alternative<Constant>(op)) return;
     const std::string_view name = leaf_name(op);
-    require(!name.empty(), kInvalid, "{} has no name", describe(graph_, id));
+    if (name.empty()) fail(kInvalid, "{} has no name", describe(graph_, id));
     const bool is_fed_state = std::holds_alternative<StateRef>(op) && fed_.contains(name);
     auto& names = is_fed_state ? states_ : named_;
     const auto [found, added] = names.try_emplace(name, id);
-    require(added, kInvalid, "{} and {} are both called \"{}\"", describe(graph_, found->second),
-            describe(graph_, id), name);
+    if (!added) {
+      fail(kInvalid, "{} and {} are both called \"{}\"", describe(graph_, found->second),
+           describe(graph_, id), name);
+    }
   }
 
   static bool is_extent(const GraphNode& node) {
@@ -134,22 +144,23 @@ void check_reads(const Graph& graph, const Versions& versions) {
     if (node.dead) continue;
     for (std::size_t operand = 0; operand < node.inputs.size(); ++operand) {
       const ValueId value = node.inputs[operand];
-      if (operand == 0 && writes_state(node.op)) {
-        require(is_writable(graph, value), kInvalid,
-                "{} writes over {}, which is neither a state nor made by a kernel; it needs a copy",
-                describe(graph, id), describe(graph, value.node));
+      const bool target = operand == 0 && writes_state(node.op);
+      if (target && !is_writable(graph, value)) {
+        fail(kInvalid,
+             "{} writes over {}, which is neither a state nor made by a kernel; it needs a copy",
+             describe(graph, id), describe(graph, value.node));
       }
       const NodeId writer = versions.overwritten_by(value);
-      if (writer > id || (writer == id && operand == 0)) continue;
+      if (writer > id || (writer == id && target)) continue;
       fail(kInvalid, "{} reads {}, over which {} has written; it needs a copy made before that",
            describe(graph, id), describe(value), describe(graph, writer));
     }
   }
   for (const auto& [name, value] : graph.outputs) {
     const NodeId writer = versions.overwritten_by(value);
-    require(writer == kNoNode, kInvalid,
-            "output \"{}\" is {}, over which {} writes; it needs a copy made before that", name,
-            describe(value), writer == kNoNode ? "" : describe(graph, writer));
+    if (writer == kNoNode) continue;
+    fail(kInvalid, "output \"{}\" is {}, over which {} writes; it needs a copy made before that",
+         name, describe(value), describe(graph, writer));
   }
 }
 
@@ -158,23 +169,34 @@ void check_updates(const Graph& graph, const Versions& versions) {
   for (const auto& [name, value] : graph.state_updates) {
     const NodeId state = versions.state[value];
     const bool chained = state != kNoNode && state != value.node;
-    require(chained && leaf_name(graph.nodes[state].op) == name, kInvalid,
-            "the update of state \"{}\" is {}, which does not come from it through writes", name,
-            describe(graph, value.node));
-    const NodeId writer = versions.writer[value];
-    require(writer == kNoNode, kInvalid,
-            "the update of state \"{}\" is {}, but {} writes the version after it", name,
-            describe(graph, value.node), writer == kNoNode ? "" : describe(graph, writer));
+    if (!chained || leaf_name(graph.nodes[state].op) != name) {
+      fail(kInvalid, "the update of state \"{}\" is {}, which does not come from it through writes",
+           name, describe(graph, value.node));
+    }
+    if (const NodeId writer = versions.writer[value]; writer != kNoNode) {
+      fail(kInvalid, "the update of state \"{}\" is {}, but {} writes the version after it", name,
+           describe(graph, value.node), describe(graph, writer));
+    }
     updated.insert(state);
   }
   for (NodeId id = 0; id < graph.nodes.size(); ++id) {
     if (!std::holds_alternative<StateRef>(graph.nodes[id].op)) continue;
     const NodeId writer = versions.writer[{id, 0}];
-    require(writer == kNoNode || updated.contains(id), kInvalid,
-            "state \"{0}\" is written by {1}, but has no update: say which version is its last "
-            "with update(\"{0}\", ...)",
-            leaf_name(graph.nodes[id].op), writer == kNoNode ? "" : describe(graph, writer));
+    if (writer == kNoNode || updated.contains(id)) continue;
+    fail(kInvalid,
+         "state \"{0}\" is written by {1}, but has no update: say which version is its last with "
+         "update(\"{0}\", ...)",
+         leaf_name(graph.nodes[id].op), describe(graph, writer));
   }
+}
+
+void check_feed(const Graph& graph, NodeId id) {
+  const NodeId target = graph.nodes[id].inputs[0].node;
+  const auto* state = std::get_if<StateRef>(&graph.nodes[target].op);
+  require(state != nullptr, kInvalid, "{} must write over a state, not over {}",
+          describe(graph, id), describe(graph, target));
+  require(std::ranges::find(graph.fed_inputs, state->name) != graph.fed_inputs.end(), kInvalid,
+          "{} writes state \"{}\", which is no fed input's", describe(graph, id), state->name);
 }
 
 void check_feeds_last(const Graph& graph) {
@@ -183,15 +205,11 @@ void check_feeds_last(const Graph& graph) {
     const GraphNode& node = graph.nodes[id];
     if (node.dead) continue;
     if (std::holds_alternative<Feed>(node.op)) {
-      if (feed == kNoNode) feed = id;
-      const auto* state = std::get_if<StateRef>(&graph.node(node.inputs[0]).op);
-      require(state != nullptr, kInvalid, "{} must write over a state, not over {}",
-              describe(graph, id), describe(graph, node.inputs[0].node));
-      require(std::ranges::find(graph.fed_inputs, state->name) != graph.fed_inputs.end(), kInvalid,
-              "{} writes state \"{}\", which is no fed input's", describe(graph, id), state->name);
-    } else {
-      require(feed == kNoNode, kInvalid, "{} comes after {}: feeds come last", describe(graph, id),
-              feed == kNoNode ? "" : describe(graph, feed));
+      feed = id;
+      check_feed(graph, id);
+    } else if (feed != kNoNode) {
+      fail(kInvalid, "{} comes after {}: feeds come last", describe(graph, id),
+           describe(graph, feed));
     }
   }
 }

@@ -64,11 +64,12 @@ void require_single_writes(const Graph& graph, const Versions& versions) {
     const ValueId target = node.inputs[0];
     const NodeId state = versions.state[target];
     const NodeId first = versions.writer[target];
-    require(state == kNoNode || first == id, ErrorCode::invalid_argument,
-            "state \"{}\" is written twice from one version: {} and {} both write over {}; the "
-            "second write must take what the first returned",
-            state == kNoNode ? "" : leaf_name(graph.nodes[state].op),
-            first == kNoNode ? "" : describe(graph, first), describe(graph, id), describe(target));
+    if (state == kNoNode || first == id) continue;
+    fail(ErrorCode::invalid_argument,
+         "state \"{}\" is written twice from one version: {} and {} both write over {}; the second "
+         "write must take what the first returned",
+         leaf_name(graph.nodes[state].op), describe(graph, first), describe(graph, id),
+         describe(target));
   }
 }
 

@@ -1,6 +1,7 @@
 #include "llm/plans.h"
 
 #include <algorithm>
+#include <map>
 
 #include "llm/kv_blocks.h"
 #include "llm/tensors.h"
@@ -44,9 +45,13 @@ Graph build_graph(const gguf::File& file, const ModelConfig& config, const PlanS
     keys.push_back(builder.state(key_state(l), shape.kv_state(config)));
     values.push_back(builder.state(value_state(l), shape.kv_state(config)));
   }
+  std::map<std::string, Array> weights;  // some are read by every layer
   const auto weight = [&](const std::string& name) {
+    const auto known = weights.find(name);
+    if (known != weights.end()) return known->second;
     const gguf::Tensor& tensor = file.tensor(name);
-    return builder.parameter(name, {tensor.dtype, tensor.shape});
+    return weights.emplace(name, builder.parameter(name, {tensor.dtype, tensor.shape}))
+        .first->second;
   };
   builder.output("logits", forward(config, weight, batch, kBlockSize, keys, values));
   for (std::int64_t l = 0; l < config.n_layer; ++l) {

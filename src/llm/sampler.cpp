@@ -93,17 +93,23 @@ void keep_min_p(std::vector<Candidate>& candidates, float best, double min_p) {
   });
 }
 
-/// Keeps the likeliest until they have `share` weight between them, and sorts no more than that.
+/// Sorts the likeliest of candidates[sorted...] behind the `sorted` that are; returns how many are
+/// sorted then. Each call sorts more than the ones before, so that few passes do for any number.
+std::size_t sort_more(std::vector<Candidate>& candidates, std::size_t sorted) {
+  constexpr std::size_t kFirst = 64, kGrowth = 4;
+  const std::size_t upto = std::min(candidates.size(), std::max(kFirst, kGrowth * sorted));
+  const auto begin = candidates.begin() + static_cast<std::ptrdiff_t>(sorted);
+  const auto end = candidates.begin() + static_cast<std::ptrdiff_t>(upto);
+  std::nth_element(begin, end, candidates.end(), likelier);
+  std::sort(begin, end, likelier);
+  return upto;
+}
+
+/// Keeps the likeliest until they have `share` weight between them, and sorts few more than that.
 void keep_share(std::vector<Candidate>& candidates, float best, double share) {
-  constexpr std::size_t kFirstSorted = 64;
   std::size_t sorted = 0;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
-    if (i == sorted) {
-      sorted = std::min(candidates.size(), std::max(kFirstSorted, 2 * sorted));
-      std::partial_sort(candidates.begin() + static_cast<std::ptrdiff_t>(i),
-                        candidates.begin() + static_cast<std::ptrdiff_t>(sorted), candidates.end(),
-                        likelier);
-    }
+    if (i == sorted) sorted = sort_more(candidates, sorted);
     share -= weight(candidates[i].logit, best);
     if (share <= 0) candidates.resize(i + 1);
   }

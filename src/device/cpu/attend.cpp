@@ -7,6 +7,7 @@
 #include "device/cpu/isa.h"
 #include "device/cpu/kernel.h"
 #include "device/cpu/parallel.h"
+#include "device/cpu/quant.h"
 
 namespace heddle::cpu {
 
@@ -311,6 +312,7 @@ void AttendRun::run_splits(std::int64_t tasks) const {
 
 /// The decoder of a state's rows, if there is one.
 DecodeRow decoder(const Products& loops, DType dtype) {
+  if (dtype == DType::q8_0) return quant_loops(isa()).decode_q8_0;
   const std::optional<Stored> stored = stored_type(dtype);
   return stored ? loops.decode[static_cast<std::size_t>(*stored)] : nullptr;
 }

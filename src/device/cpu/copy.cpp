@@ -1,5 +1,6 @@
 // Moving elements as they are: contiguous, concatenate; and arange.
 #include <cstring>
+#include <optional>
 
 #include "base/check.h"
 #include "device/cpu/block_io.h"
@@ -16,9 +17,104 @@ constexpr std::int64_t kPanelRows = 16;
 
 // ---- Contiguous
 
+/// A walk whose innermost axis strides through memory while another axis lies densely: a transpose.
+/// It is copied in square tiles of the two, so that each cache line is read once.
+struct Tiles {
+  static constexpr std::int64_t kSide = 16;
+  Walk walk;
+  std::size_t dense = 0;  // the axis of stride 1
+
+  std::size_t last() const { return static_cast<std::size_t>(walk.rank) - 1; }
+  /// Strips are kSide indices of the dense axis with all of the last.
+  std::int64_t strips() const { return (walk.extents[dense] + kSide - 1) / kSide; }
+  std::int64_t planes() const { return walk.count / (walk.extents[dense] * walk.extents[last()]); }
+
+  template <class T>
+  void copy(const std::byte* from, std::byte* to, std::int64_t begin, std::int64_t end) const {
+    for (std::int64_t s = begin; s < end; ++s) {
+      const Corner corner = corner_of(s / strips());
+      const std::int64_t first = s % strips() * kSide;
+      const std::int64_t rows = std::min(kSide, walk.extents[dense] - first);
+      const T* in = reinterpret_cast<const T*>(from) + corner.in + first;
+      T* out = reinterpret_cast<T*>(to) + corner.out + first * corner.dense_stride;
+      for (std::int64_t c = 0; c < walk.extents[last()]; c += kSide) {
+        const std::int64_t columns = std::min(kSide, walk.extents[last()] - c);
+        for (std::int64_t r = 0; r < rows; ++r) {
+          for (std::int64_t k = c; k < c + columns; ++k) {
+            out[r * corner.dense_stride + k] = in[r + k * walk.strides[last()]];
+          }
+        }
+      }
+    }
+  }
+
+ private:
+  /// Where a plane of the two axes begins, in elements, and the dense axis' stride in the output.
+  struct Corner {
+    std::int64_t in = 0, out = 0, dense_stride = 1;
+  };
+  Corner corner_of(std::int64_t plane) const {
+    Corner corner;
+    std::int64_t out_stride = 1;
+    for (int i = walk.rank - 1; i >= 0; --i) {
+      const auto axis = static_cast<std::size_t>(i);
+      if (axis == dense) corner.dense_stride = out_stride;
+      if (axis != dense && axis != last()) {
+        const std::int64_t index = plane % walk.extents[axis];
+        plane /= walk.extents[axis];
+        corner.in += index * walk.strides[axis];
+        corner.out += index * out_stride;
+      }
+      out_stride *= walk.extents[axis];
+    }
+    return corner;
+  }
+};
+
+std::optional<Tiles> find_tiles(const Walk& walk, std::size_t item) {
+  const bool sized = item == 1 || item == 2 || item == 4 || item == 8;
+  if (!sized || walk.rank < 2 || walk.count == 0) return std::nullopt;
+  Tiles tiles{walk};
+  if (walk.strides[tiles.last()] <= 1 || walk.extents[tiles.last()] < Tiles::kSide)
+    return std::nullopt;
+  for (std::size_t axis = 0; axis < tiles.last(); ++axis) {
+    tiles.dense = axis;
+    if (walk.strides[axis] == 1 && walk.extents[axis] >= Tiles::kSide) return tiles;
+  }
+  return std::nullopt;
+}
+
+template <class T>
+Run tiled_run(const Tiles& tiles) {
+  return [tiles](const Launch& launch) {
+    const std::int64_t strip = Tiles::kSide * tiles.walk.extents[tiles.last()];
+    parallel(launch.team, tiles.strips() * tiles.planes(), row_grain(strip),
+             [&](std::int64_t begin, std::int64_t end) {
+               tiles.copy<T>(launch.inputs[0].data, launch.outputs[0].data, begin, end);
+             });
+  };
+}
+
+Run tiled_run(const Tiles& tiles, std::size_t item) {
+  switch (item) {
+    case 1:
+      return tiled_run<std::uint8_t>(tiles);
+    case 2:
+      return tiled_run<std::uint16_t>(tiles);
+    case 4:
+      return tiled_run<std::uint32_t>(tiles);
+    default:
+      return tiled_run<std::uint64_t>(tiles);
+  }
+}
+
 Prepared prepare_strided(const PrepareArgs& args) {
   const Items items = as_items(args.inputs[0]);
   const Walk walk = make_walk(items.shape, items.strides);
+  if (const auto tiles = find_tiles(walk, items.bytes)) {
+    return make_kernel(whole_operand_traits(args.inputs, args.outputs),
+                       tiled_run(*tiles, items.bytes));
+  }
   const std::int64_t per_row =
       items.shape.empty() || items.shape[0] == 0 ? 0 : walk.count / items.shape[0];
   KernelTraits traits = whole_operand_traits(args.inputs, args.outputs);

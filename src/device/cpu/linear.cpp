@@ -1,4 +1,5 @@
-// Linear: rows of activations against weights [out, in], packed in panels or row by row.
+// Linear: rows of activations against weights [out, in], packed in panels, row by row, or in
+// blocks.
 #include <algorithm>
 #include <vector>
 
@@ -7,6 +8,7 @@
 #include "device/cpu/kernel.h"
 #include "device/cpu/parallel.h"
 #include "device/cpu/products.h"
+#include "device/cpu/quant.h"
 
 namespace heddle::cpu {
 
@@ -18,8 +20,9 @@ constexpr std::int64_t kRowBlock = kMostTileRows;
 constexpr std::int64_t kChunkWork = std::int64_t{1} << 17;
 
 struct Weight {
-  void (*product)(const ProductJob&);
-  std::size_t item_bytes;
+  void (*product)(const ProductJob&);  // of float types
+  void (*dots)(const QuantJob&);       // of block types
+  std::size_t row_bytes;
   std::int64_t columns;
   std::int64_t first_group;  // of kGroupColumns columns, counted over all weights
 };
@@ -28,7 +31,13 @@ struct LinearPlan {
   std::int64_t depth = 0, x_stride = 0;
   std::int64_t rows = 0, rows_per_extent = 1;
   std::int64_t groups = 0;
+  void (*round)(const float*, std::int64_t, RoundedBlock&) = nullptr;  // if any weight has blocks
   std::vector<Weight> weights;
+
+  std::size_t workspace_bytes() const {
+    return round ? static_cast<std::size_t>(rows * rounded_blocks(depth)) * sizeof(RoundedBlock)
+                 : 0;
+  }
 };
 
 /// Elements between consecutive rows, if the rows along all axes but the last are evenly spaced.
@@ -49,13 +58,27 @@ std::optional<std::int64_t> row_stride(const OperandSpec& x) {
 }
 
 std::string weight_problem(const OperandSpec& weight) {
-  if (!stored_type(weight.spec.dtype)) {
+  if (!stored_type(weight.spec.dtype) && !quant_type(weight.spec.dtype)) {
     return fmt::format("linear: weights of {} have no kernel", to_string(weight.spec.dtype));
   }
   if (weight.layout.kind != LayoutKind::panel16 && !is_contiguous(weight)) {
     return fmt::format("linear: weight {} must be contiguous or packed", to_string(weight));
   }
   return {};
+}
+
+Weight make_weight(const OperandSpec& weight) {
+  Weight made{.row_bytes = row_bytes(weight.spec.dtype, weight.spec.shape[1]),
+              .columns = weight.spec.shape[0]};
+  if (const auto blocks = quant_type(weight.spec.dtype)) {
+    made.dots = quant_loops(isa()).dots[*blocks];
+    return made;
+  }
+  const Products& loops = products(isa());
+  const auto type = static_cast<std::size_t>(*stored_type(weight.spec.dtype));
+  const bool packed = weight.layout.kind == LayoutKind::panel16;
+  made.product = packed ? loops.panels[type] : loops.dots[type];
+  return made;
 }
 
 LinearPlan make_plan(const PrepareArgs& args, std::int64_t x_stride) {
@@ -65,14 +88,12 @@ LinearPlan make_plan(const PrepareArgs& args, std::int64_t x_stride) {
     plan.rows *= x[i];
     if (i > 0) plan.rows_per_extent *= x[i];
   }
-  const Products& loops = products(isa());
-  for (const OperandSpec& weight : args.inputs.subspan(1)) {
-    const auto type = static_cast<std::size_t>(*stored_type(weight.spec.dtype));
-    const bool packed = weight.layout.kind == LayoutKind::panel16;
-    const std::int64_t columns = weight.spec.shape[0];
-    plan.weights.push_back({packed ? loops.panels[type] : loops.dots[type],
-                            item_size(weight.spec.dtype), columns, plan.groups});
-    plan.groups += (columns + kGroupColumns - 1) / kGroupColumns;
+  for (const OperandSpec& operand : args.inputs.subspan(1)) {
+    Weight weight = make_weight(operand);
+    weight.first_group = plan.groups;
+    if (weight.dots) plan.round = quant_loops(isa()).round;
+    plan.weights.push_back(weight);
+    plan.groups += (weight.columns + kGroupColumns - 1) / kGroupColumns;
   }
   return plan;
 }
@@ -84,18 +105,40 @@ void run_group(const LinearPlan& plan, const Launch& launch, std::int64_t group,
   while (plan.weights[i].first_group > group) --i;
   const Weight& weight = plan.weights[i];
   const std::int64_t column = (group - weight.first_group) * kGroupColumns;
-  // In panels as row by row, what lies before a group is its columns' depth.
-  const auto offset = static_cast<std::size_t>(column * plan.depth) * weight.item_bytes;
+  // In panels as row by row, what lies before a group is its columns' rows.
+  const std::byte* weights =
+      launch.inputs[i + 1].data + static_cast<std::size_t>(column) * weight.row_bytes;
+  const std::int64_t columns = std::min(kGroupColumns, weight.columns - column);
+  float* out = launch.outputs[i].as<float>() + first_row * weight.columns + column;
+  if (weight.dots) {
+    const auto* x = reinterpret_cast<const RoundedBlock*>(launch.workspace) +
+                    first_row * rounded_blocks(plan.depth);
+    return weight.dots({x, rows, weights, plan.depth, columns, out, weight.columns});
+  }
   weight.product({
       .x = launch.inputs[0].as<float>() + first_row * plan.x_stride,
       .x_stride = plan.x_stride,
       .rows = rows,
-      .weights = launch.inputs[i + 1].data + offset,
+      .weights = weights,
       .depth = plan.depth,
-      .columns = std::min(kGroupColumns, weight.columns - column),
-      .out = launch.outputs[i].as<float>() + first_row * weight.columns + column,
+      .columns = columns,
+      .out = out,
       .out_stride = weight.columns,
   });
+}
+
+/// The first `rows` rows of x, once for all weights of block types.
+void round_rows(const LinearPlan& plan, const Launch& launch, std::int64_t rows) {
+  const std::int64_t blocks = rounded_blocks(plan.depth);
+  const auto body = [&](std::int64_t begin, std::int64_t end) {
+    auto* rounded = reinterpret_cast<RoundedBlock*>(launch.workspace);
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t first = i % blocks * kRoundedElements;
+      plan.round(launch.inputs[0].as<float>() + i / blocks * plan.x_stride + first,
+                 std::min<std::int64_t>(kRoundedElements, plan.depth - first), rounded[i]);
+    }
+  };
+  parallel(launch.team, rows * blocks, row_grain(kRoundedElements), body);
 }
 
 void run_linear(const LinearPlan& plan, const Launch& launch) {
@@ -103,6 +146,7 @@ void run_linear(const LinearPlan& plan, const Launch& launch) {
   if (launch.extent >= 0) rows = std::min(rows, launch.extent * plan.rows_per_extent);
   const std::int64_t blocks = (rows + kRowBlock - 1) / kRowBlock;
   if (blocks == 0) return;
+  if (plan.round) round_rows(plan, launch, rows);
   const std::int64_t rows_a_block = (rows + blocks - 1) / blocks;
   const std::int64_t work = rows_a_block * kGroupColumns * std::max<std::int64_t>(1, plan.depth);
   const std::int64_t grain = std::max<std::int64_t>(1, kChunkWork / work);
@@ -130,9 +174,10 @@ Prepared prepare_linear(const PrepareArgs& args) {
   }
   KernelTraits traits = whole_operand_traits(args.inputs, args.outputs);
   traits.honours_extent = x.spec.shape.size() > 1;
-  return make_kernel(std::move(traits), [plan = make_plan(args, *x_stride)](const Launch& launch) {
-    run_linear(plan, launch);
-  });
+  LinearPlan plan = make_plan(args, *x_stride);
+  traits.workspace_bytes = plan.workspace_bytes();
+  return make_kernel(std::move(traits),
+                     [plan = std::move(plan)](const Launch& launch) { run_linear(plan, launch); });
 }
 
 std::optional<LayoutKind> preferred_weight_layout(const Op& op, std::size_t operand,

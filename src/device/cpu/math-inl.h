@@ -92,10 +92,9 @@ HWY_INLINE HWY_ATTR FloatVec gauss(FloatVec x, float factor) {
 // 4e-9.
 HWY_INLINE HWY_ATTR FloatVec scaled_erfc(FloatVec z) {
   const FloatVec t = hn::Div(hn::Sub(z, constant(3.0f)), hn::Add(z, constant(3.0f)));
-  const FloatVec r =
-      polynomial(t, 1.25300806f, -0.13562115f, -0.0475623285f, 0.129646746f, -0.119271729f,
-                 0.0682929452f, -0.0237957587f, 0.00257612559f, 0.00200346947f, -0.000785626298f,
-                 -0.000272670748f);
+  const FloatVec r = polynomial(t, 1.25300806f, -0.13562115f, -0.0475623285f, 0.129646746f,
+                                -0.119271729f, 0.0682929452f, -0.0237957587f, 0.00257612559f,
+                                0.00200346947f, -0.000785626298f, -0.000272670748f);
   return hn::Div(r, hn::MulAdd(constant(2.0f), z, constant(1.0f)));
 }
 

@@ -12,8 +12,8 @@ using FloatUnary = void (*)(const float* x, float* out, std::int64_t n);
 using FloatBinary = void (*)(const float* a, const float* b, float* out, std::int64_t n);
 
 /// `out` may be `x`. Where results are normal numbers: exp, tanh, sigmoid, silu and erf are within
-/// 4 ulp of the exact value, gelu within 6; gelu_tanh within 9 down to x = -2, below which its formula
-/// magnifies the rounding of its argument. Null for kinds that are not here.
+/// 4 ulp of the exact value, gelu within 6; gelu_tanh within 9 down to x = -2, below which its
+/// formula magnifies the rounding of its argument. Null for kinds that are not here.
 FloatUnary float_unary(UnaryKind kind);
 
 /// add, subtract, multiply, divide, maximum, minimum; NaN in gives NaN out. `out` may be an input.

@@ -1,8 +1,8 @@
 // Matmul through oneDNN: bf16, whose products its kernels take two at a time.
 //
 // oneDNN may choose another order of summation for another number of rows. So that a row's result
-// does not depend on its company, every product is made of tiles with the same number of rows, the
-// last one padded with zeros.
+// does not depend on its company, every product is made of tiles that have the same number of rows
+// and lie the same way in the workspace, the last one padded with zeros.
 #include <omp.h>
 
 #include <algorithm>
@@ -51,18 +51,18 @@ dnnl::stream& thread_stream() {
   return stream;
 }
 
-/// kTileRows rows of a times `columns` columns of b. A primitive may run on any number of threads
-/// at once, each with a scratchpad of its own.
+/// kTileRows dense rows of a times `columns` columns of b, into dense rows. A primitive may run on
+/// any number of threads at once, each with a scratchpad of its own.
 struct TileProduct {
   Dnnl::desc a, b, out, scratchpad;
   dnnl::matmul primitive;
 
-  TileProduct(const MatmulShape& s, std::int64_t a_row, std::int64_t columns,
-              std::int64_t out_row) {
+  TileProduct(const MatmulShape& s, std::int64_t columns) {
+    const OneOpenMpThread one_thread;
     constexpr auto kType = Dnnl::data_type::bf16;
-    a = {{kTileRows, s.depth}, kType, Dnnl::dims{a_row, 1}};
+    a = {{kTileRows, s.depth}, kType, Dnnl::dims{s.depth, 1}};
     b = {{s.depth, columns}, kType, Dnnl::dims{s.b_depth, s.b_column}};
-    out = {{kTileRows, columns}, kType, Dnnl::dims{out_row, 1}};
+    out = {{kTileRows, columns}, kType, Dnnl::dims{columns, 1}};
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     const dnnl::matmul::primitive_desc description({a, b, out}, attributes, engine());
@@ -90,77 +90,66 @@ class LibraryProduct {
         row_tiles_((shape.rows + kTileRows - 1) / kTileRows),
         column_tiles_((shape.columns + kTileColumns - 1) / kTileColumns) {
     const std::int64_t widest = std::min(kTileColumns, shape.columns);
-    // Where whole tiles lie in a and out; padded ones lie densely in the workspace.
-    add(whole_, shape.a_row, shape.columns);
-    add(padded_, shape.depth, widest);
-    a_bytes_ = aligned(static_cast<std::size_t>(kTileRows * shape.depth) * kItem);
-    out_bytes_ = aligned(static_cast<std::size_t>(kTileRows * widest) * kItem);
-    slots_ = std::min(shape.batch * row_tiles_ * column_tiles_, kMostSlots);
+    const std::int64_t rest = shape.columns % kTileColumns;
+    products_.emplace_back(shape, widest);
+    if (rest > 0 && rest < widest) products_.emplace_back(shape, rest);
+    for (const TileProduct& product : products_) {
+      scratch_bytes_ = std::max(scratch_bytes_, aligned(product.scratchpad.get_size()));
+    }
+    a_bytes_ = aligned(bytes(kTileRows * shape.depth));
+    out_bytes_ = aligned(bytes(kTileRows * widest));
+    slots_ = std::min(slices(), kMostSlots);
   }
 
   std::size_t workspace_bytes() const { return static_cast<std::size_t>(slots_) * slot_bytes(); }
 
   void run(const Launch& launch) const {
-    const std::int64_t slices = shape_.batch * row_tiles_ * column_tiles_;
     parallel(launch.team, slots_, 1, [&](std::int64_t begin, std::int64_t end) {
       const OneOpenMpThread one_thread;
       for (std::int64_t slot = begin; slot < end; ++slot) {
         std::byte* workspace = launch.workspace + static_cast<std::size_t>(slot) * slot_bytes();
-        for (std::int64_t i = slots_ == 0 ? slices : slot; i < slices; i += slots_) {
-          run_slice(launch, i, workspace);
-        }
+        for (std::int64_t i = slot; i < slices(); i += slots_) run_slice(launch, i, workspace);
       }
     });
   }
 
  private:
-  static constexpr std::size_t kItem = 2;
+  static std::size_t bytes(std::int64_t elements) { return static_cast<std::size_t>(elements) * 2; }
 
-  void add(std::vector<TileProduct>& products, std::int64_t a_row, std::int64_t out_row) {
-    const OneOpenMpThread one_thread;
-    for (std::int64_t column = 0; column < shape_.columns; column += kTileColumns) {
-      const std::int64_t columns = std::min(kTileColumns, shape_.columns - column);
-      if (column > 0 && columns == kTileColumns) continue;
-      products.emplace_back(shape_, a_row, columns, out_row);
-      scratch_bytes_ = std::max(scratch_bytes_, aligned(products.back().scratchpad.get_size()));
-    }
-  }
-
+  std::int64_t slices() const { return shape_.batch * row_tiles_ * column_tiles_; }
   std::size_t slot_bytes() const { return scratch_bytes_ + a_bytes_ + out_bytes_; }
 
   void run_slice(const Launch& launch, std::int64_t index, std::byte* workspace) const {
     const std::int64_t row = index % row_tiles_ * kTileRows;
-    const std::int64_t tile = index / row_tiles_ % column_tiles_;
+    const std::int64_t column = index / row_tiles_ % column_tiles_ * kTileColumns;
     const std::int64_t batch = index / row_tiles_ / column_tiles_;
-    const std::int64_t column = tile * kTileColumns;
-    const auto bytes = [](std::int64_t count) { return static_cast<std::size_t>(count) * kItem; };
-    std::byte* a = launch.inputs[0].data + bytes(shape_.a_offset(batch) + row * shape_.a_row);
+    const std::int64_t rows = std::min(kTileRows, shape_.rows - row);
+    const std::int64_t columns = std::min(kTileColumns, shape_.columns - column);
+    const std::byte* a = launch.inputs[0].data + bytes(shape_.a_offset(batch) + row * shape_.a_row);
     std::byte* b = launch.inputs[1].data + bytes(shape_.b_offset(batch) + column * shape_.b_column);
     std::byte* out =
         launch.outputs[0].data + bytes((batch * shape_.rows + row) * shape_.columns + column);
-    const std::size_t which = column + kTileColumns <= shape_.columns ? 0 : whole_.size() - 1;
-    if (row + kTileRows <= shape_.rows) return whole_[which].run(a, b, out, workspace);
 
-    const std::int64_t columns = std::min(kTileColumns, shape_.columns - column);
-    const std::int64_t rows = shape_.rows - row;
-    std::byte* padded_a = workspace + scratch_bytes_;
-    std::byte* padded_out = padded_a + a_bytes_;
-    std::memset(padded_a, 0, a_bytes_);
+    std::byte* tile_a = workspace + scratch_bytes_;
+    std::byte* tile_out = tile_a + a_bytes_;
+    const std::size_t a_row = bytes(shape_.depth), out_row = bytes(columns);
     for (std::int64_t r = 0; r < rows; ++r) {
-      std::memcpy(padded_a + bytes(r * shape_.depth), a + bytes(r * shape_.a_row),
-                  bytes(shape_.depth));
+      std::memcpy(tile_a + static_cast<std::size_t>(r) * a_row, a + bytes(r * shape_.a_row), a_row);
     }
-    padded_[which].run(padded_a, b, padded_out, workspace);
-    const std::int64_t stride = std::min(kTileColumns, shape_.columns);
+    std::memset(tile_a + static_cast<std::size_t>(rows) * a_row, 0,
+                static_cast<std::size_t>(kTileRows - rows) * a_row);
+    const bool widest = column + kTileColumns <= shape_.columns;
+    (widest ? products_.front() : products_.back()).run(tile_a, b, tile_out, workspace);
     for (std::int64_t r = 0; r < rows; ++r) {
-      std::memcpy(out + bytes(r * shape_.columns), padded_out + bytes(r * stride), bytes(columns));
+      std::memcpy(out + bytes(r * shape_.columns), tile_out + static_cast<std::size_t>(r) * out_row,
+                  out_row);
     }
   }
 
   MatmulShape shape_;
   std::int64_t row_tiles_, column_tiles_, slots_ = 0;
   std::size_t scratch_bytes_ = 0, a_bytes_ = 0, out_bytes_ = 0;
-  std::vector<TileProduct> whole_, padded_;  // for tiles of kTileColumns, and the last if narrower
+  std::vector<TileProduct> products_;  // for the widest tiles, and for the last if it is narrower
 };
 
 }  // namespace

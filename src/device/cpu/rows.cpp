@@ -5,7 +5,9 @@
 
 #include "base/check.h"
 #include "device/cpu/elementwise.h"
+#include "device/cpu/isa.h"
 #include "device/cpu/parallel.h"
+#include "device/cpu/quant.h"
 #include "device/cpu/types.h"
 #include "tensor/blocks.h"
 #include "tensor/quantize.h"
@@ -35,7 +37,9 @@ StateRows::StateRows(const OperandSpec& state)
       row_bytes_(heddle::row_bytes(dtype_, row_elements_)),
       block_elements_(info(dtype_).block_elements),
       block_bytes_(info(dtype_).block_bytes),
-      narrow_(is_float_like(dtype_) ? narrow_function(dtype_) : nullptr) {}
+      narrow_(dtype_ == DType::q8_0   ? quant_loops(isa()).encode_q8_0
+              : is_float_like(dtype_) ? narrow_function(dtype_)
+                                      : nullptr) {}
 
 std::byte* StateRows::at(const Operand& state, std::int64_t row) const {
   const std::int64_t rows = count(state);
@@ -173,58 +177,77 @@ Prepared prepare_gather(const PrepareArgs& args, const GatherRows& op) {
 
 // ---- Write
 
-Prepared prepare_write(const PrepareArgs& args) {
-  const OperandSpec &state = args.inputs[0], &x = args.inputs[1];
-  const StateRows rows(state);
-  const bool same = state.spec.dtype == x.spec.dtype;
-  if (!same && !rows.takes_floats() && state.spec.dtype != DType::f64) {
-    return refuse(fmt::format("write_rows: {} into {}", to_string(x), to_string(state)));
-  }
-  // Moved as items where the dtypes are one, and else through floats (doubles for f64).
-  const Items items = same ? as_items(x) : Items{};
-  const Walk walk = make_walk(items.shape, items.strides);
-  const std::int64_t row_items = !same || items.shape[0] == 0 ? 0 : walk.count / items.shape[0];
-  const BlockSource source = same ? BlockSource() : BlockSource(x);
-  BlockFunction convert;
-  const DType target = state.spec.dtype == DType::f64 ? DType::f64 : DType::f32;
-  if (!same && compute_dtype(x.spec.dtype) != target) {
-    convert = conversion_block(x.spec.dtype, is_half(state.spec.dtype) ? state.spec.dtype : target);
-  }
+/// Calls write(launch, token, row) for each live token, in any order.
+template <class WriteRow>
+Prepared for_live_tokens(const PrepareArgs& args, const StateRows& rows, const WriteRow& write) {
   KernelTraits traits = state_traits(args);
   traits.honours_extent = true;
-  auto run = [=, index = BlockSource(args.inputs[2]),
-              tokens = x.spec.shape[0]](const Launch& launch) {
-    const Operand& to = launch.outputs[0];
+  auto run = [rows, write, index = BlockSource(args.inputs[2]),
+              tokens = args.inputs[1].spec.shape[0]](const Launch& launch) {
     const auto body = [&](std::int64_t begin, std::int64_t end) {
-      BlockBuffer scratch, converted;
       for (std::int64_t t = begin; t < end; ++t) {
         const std::int32_t number = index_at(index, launch.inputs[2], t);
-        if (number < 0) continue;
-        std::byte* row = rows.at(to, number);
-        if (same) {
-          gather(walk, items.bytes, launch.inputs[1].data, t * row_items, row_items, row);
-          continue;
-        }
-        for (std::int64_t i = 0; i < rows.row_elements(); i += kBlock) {
-          const std::int64_t n = std::min(kBlock, rows.row_elements() - i);
-          const void* values =
-              source.load(launch.inputs[1].data, t * rows.row_elements() + i, n, scratch);
-          if (convert) {
-            convert(&values, converted.bytes, n);
-            values = converted.bytes;
-          }
-          if (target == DType::f64) {
-            std::memcpy(row + i * 8, values, static_cast<std::size_t>(n) * 8);
-          } else {
-            rows.store(static_cast<const float*>(values), row, i, n);
-          }
-        }
+        if (number >= 0) write(launch, t, rows.at(launch.outputs[0], number));
       }
     };
     parallel(launch.team, rows_that_count(tokens, launch.extent), row_grain(rows.row_elements()),
              body);
   };
   return make_kernel(std::move(traits), std::move(run));
+}
+
+Prepared prepare_move(const PrepareArgs& args, const StateRows& rows) {
+  const Items items = as_items(args.inputs[1]);
+  const Walk walk = make_walk(items.shape, items.strides);
+  const std::int64_t row_items = items.shape[0] == 0 ? 0 : walk.count / items.shape[0];
+  return for_live_tokens(
+      args, rows, [=, item = items.bytes](const Launch& launch, std::int64_t t, std::byte* to) {
+        gather(walk, item, launch.inputs[1].data, t * row_items, row_items, to);
+      });
+}
+
+/// Through floats, or doubles for a state of f64.
+struct ConvertedRows {
+  StateRows rows;
+  BlockSource x;
+  BlockFunction convert;  // from what is loaded; empty where that is what is stored
+  bool doubles = false;
+
+  void write(const Launch& launch, std::int64_t t, std::byte* to) const {
+    BlockBuffer scratch, converted;
+    const std::int64_t length = rows.row_elements();
+    for (std::int64_t i = 0; i < length; i += kBlock) {
+      const std::int64_t n = std::min(kBlock, length - i);
+      const void* values = x.load(launch.inputs[1].data, t * length + i, n, scratch);
+      if (convert) {
+        convert(&values, converted.bytes, n);
+        values = converted.bytes;
+      }
+      if (doubles) {
+        constexpr auto kBytes = static_cast<std::int64_t>(sizeof(double));
+        std::memcpy(to + i * kBytes, values, static_cast<std::size_t>(n * kBytes));
+      } else {
+        rows.store(static_cast<const float*>(values), to, i, n);
+      }
+    }
+  }
+};
+
+Prepared prepare_write(const PrepareArgs& args) {
+  const OperandSpec &state = args.inputs[0], &x = args.inputs[1];
+  const StateRows rows(state);
+  const DType to = state.spec.dtype, from = x.spec.dtype;
+  if (to == from) return prepare_move(args, rows);
+  ConvertedRows kernel{rows, BlockSource(x), {}, to == DType::f64};
+  if (!rows.takes_floats() && !kernel.doubles) {
+    return refuse(fmt::format("write_rows: {} into {}", to_string(x), to_string(state)));
+  }
+  const DType stored = is_block(to) ? DType::f32 : to;
+  if (compute_dtype(from) != compute_dtype(stored)) kernel.convert = conversion_block(from, stored);
+  return for_live_tokens(args, rows,
+                         [kernel](const Launch& launch, std::int64_t t, std::byte* row) {
+                           kernel.write(launch, t, row);
+                         });
 }
 
 // ---- Feed

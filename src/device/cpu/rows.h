@@ -22,6 +22,7 @@ class StateRows {
   std::int64_t row_elements() const noexcept { return row_elements_; }
 
   /// Writes floats as elements [begin, begin + n) of the row: whole blocks, if of a block type.
+  /// Where x is not finite, a block of q8_0 becomes NaN; other block types throw invalid_argument.
   void store(const float* x, std::byte* row, std::int64_t begin, std::int64_t n) const;
   /// Whether `store` can write the state's dtype.
   bool takes_floats() const noexcept { return block_elements_ > 1 || narrow_; }

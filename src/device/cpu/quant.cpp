@@ -1,0 +1,15 @@
+#include "device/cpu/quant.h"
+
+namespace heddle::cpu {
+
+const QuantLoops& quant_loops(Isa level) {
+#if defined(__x86_64__)
+  if (level == Isa::avx512) return avx512::kQuantLoops;
+  if (level == Isa::avx2) return avx2::kQuantLoops;
+#else
+  static_cast<void>(level);
+#endif
+  return portable::kQuantLoops;
+}
+
+}  // namespace heddle::cpu

@@ -1,0 +1,13 @@
+// What products with block-quantised weights need beside simd.h: bytes as codes come, 16-bit
+// integers as they are multiplied, and 16 sums of products in 32 bits.
+//
+// As in simd.h, everything lives in the level's namespace.
+#pragma once
+
+#if defined(__AVX512F__)
+#include "device/cpu/quant_int_avx512.h"
+#elif defined(__AVX2__)
+#include "device/cpu/quant_int_avx2.h"
+#else
+#include "device/cpu/quant_int_portable.h"
+#endif

@@ -1,0 +1,205 @@
+// The primitives of quant_int.h in C++ with GCC's vector types, which become what the baseline has.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "device/cpu/simd.h"
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+namespace heddle::cpu::HEDDLE_SIMD {
+
+typedef std::int8_t SixteenBytes __attribute__((vector_size(16)));
+typedef std::int16_t EightShorts __attribute__((vector_size(16)));
+typedef std::uint16_t EightUnsigned __attribute__((vector_size(16)));
+
+struct Bytes16 {
+  SixteenBytes v;
+};
+struct Bytes32 {
+  SixteenBytes low, high;
+};
+struct I16x32 {
+  EightShorts v[4];
+};
+struct I32x16 {
+  FourInts v[4];
+};
+struct GroupScales {
+  std::int16_t v[16];
+};
+
+// Rows and columns of weights that are computed together; 16 registers, four to an I32x16.
+inline constexpr int kQuantRows = 2, kQuantColumns = 1;
+
+inline Bytes16 two_words(std::uint64_t low, std::uint64_t high) {
+  const std::uint64_t words[2] = {low, high};
+  Bytes16 x;
+  std::memcpy(&x, words, sizeof x);
+  return x;
+}
+inline Bytes16 each_twice(std::uint64_t bytes) {
+  const SixteenBytes once = two_words(bytes, 0).v;
+  return {__builtin_shuffle(once, SixteenBytes{0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7})};
+}
+inline Bytes16 load_bytes16(const void* from) {
+  Bytes16 x;
+  std::memcpy(&x, from, sizeof x);
+  return x;
+}
+// Bytes are shifted in pairs: what crosses between them is for a mask to take away.
+inline SixteenBytes shift_right(SixteenBytes x, int shift) {
+  return reinterpret_cast<SixteenBytes>(reinterpret_cast<EightUnsigned>(x) >>
+                                        static_cast<std::uint16_t>(shift));
+}
+inline SixteenBytes shift_left(SixteenBytes x, int shift) {
+  return reinterpret_cast<SixteenBytes>(reinterpret_cast<EightUnsigned>(x)
+                                        << static_cast<std::uint16_t>(shift));
+}
+inline Bytes16 add(Bytes16 a, int b) {
+  return {a.v + static_cast<std::int8_t>(b)};
+}
+inline Bytes16 bits(Bytes16 x, int shift, int mask) {
+  return {shift_right(x.v, shift) & static_cast<std::int8_t>(mask)};
+}
+inline F32x16 to_float(Bytes16 x) {
+  return each([&](int i) {
+    return Four{static_cast<float>(x.v[4 * i]), static_cast<float>(x.v[4 * i + 1]),
+                static_cast<float>(x.v[4 * i + 2]), static_cast<float>(x.v[4 * i + 3])};
+  });
+}
+
+inline Bytes32 load_bytes32(const void* from) {
+  Bytes32 x;
+  std::memcpy(&x, from, sizeof x);
+  return x;
+}
+inline Bytes32 nibbles(const std::uint8_t* from) {
+  const Bytes16 both = load_bytes16(from);
+  return {bits(both, 0, 15).v, bits(both, 4, 15).v};
+}
+inline Bytes32 spread_bits(const std::uint8_t* from, int value) {
+  const SixteenBytes bit{1, 2, 4, 8, 16, 32, 64, -128, 1, 2, 4, 8, 16, 32, 64, -128};
+  const auto half = [&](int first) {
+    const std::uint64_t ones = 0x0101010101010101;
+    const SixteenBytes bytes = two_words(from[first] * ones, from[first + 1] * ones).v;
+    return ((bytes & bit) == bit) & static_cast<std::int8_t>(value);
+  };
+  return {half(0), half(2)};
+}
+inline Bytes32 bits(Bytes32 x, int shift, int mask) {
+  const auto m = static_cast<std::int8_t>(mask);
+  return {shift_right(x.low, shift) & m, shift_right(x.high, shift) & m};
+}
+inline Bytes32 bits_up(Bytes32 x, int shift, int mask) {
+  const auto m = static_cast<std::int8_t>(mask);
+  return {shift_left(x.low, shift) & m, shift_left(x.high, shift) & m};
+}
+inline Bytes32 bit_or(Bytes32 a, Bytes32 b) {
+  return {a.low | b.low, a.high | b.high};
+}
+inline Bytes32 add(Bytes32 a, int b) {
+  const auto all = static_cast<std::int8_t>(b);
+  return {a.low + all, a.high + all};
+}
+// By way of words: single bytes that were stored would hold up the load of them all.
+inline std::uint64_t look_up_word(const std::int8_t* table, std::uint64_t codes) {
+  std::uint64_t word = 0;
+#pragma GCC unroll 8
+  for (int i = 0; i < 64; i += 8) {
+    word |= static_cast<std::uint64_t>(static_cast<std::uint8_t>(table[codes >> i & 15])) << i;
+  }
+  return word;
+}
+inline Bytes32 look_up(const std::int8_t* table, const Bytes32& codes) {
+  std::uint64_t words[4];
+  std::memcpy(words, &codes, sizeof words);
+  return {two_words(look_up_word(table, words[0]), look_up_word(table, words[1])).v,
+          two_words(look_up_word(table, words[2]), look_up_word(table, words[3])).v};
+}
+
+inline I16x32 widen(const Bytes32& x) {
+  // A byte above each byte, and then its sign down over it.
+  const SixteenBytes zero{};
+  constexpr SixteenBytes kLow{0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23};
+  constexpr SixteenBytes kHigh{8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+  return {{reinterpret_cast<EightShorts>(__builtin_shuffle(zero, x.low, kLow)) >> 8,
+           reinterpret_cast<EightShorts>(__builtin_shuffle(zero, x.low, kHigh)) >> 8,
+           reinterpret_cast<EightShorts>(__builtin_shuffle(zero, x.high, kLow)) >> 8,
+           reinterpret_cast<EightShorts>(__builtin_shuffle(zero, x.high, kHigh)) >> 8}};
+}
+inline I16x32 load_codes(const std::int16_t* from) {
+  I16x32 x;
+  std::memcpy(&x, from, sizeof x);
+  return x;
+}
+inline GroupScales group_scales(Bytes16 x) {
+  GroupScales scales;
+  for (int i = 0; i < 16; ++i) scales.v[i] = x.v[i];
+  return scales;
+}
+inline I16x32 scale(const I16x32& x, const GroupScales& scales, int pair) {
+  const std::int16_t a = scales.v[2 * pair], b = scales.v[2 * pair + 1];
+  return {{x.v[0] * a, x.v[1] * a, x.v[2] * b, x.v[3] * b}};
+}
+
+inline I32x16 no_sums() {
+  return {};
+}
+inline FourInts dot(EightShorts a, EightShorts b) {
+#if defined(__SSE2__)
+  return reinterpret_cast<FourInts>(
+      _mm_madd_epi16(reinterpret_cast<__m128i>(a), reinterpret_cast<__m128i>(b)));
+#else
+  const auto pairs_a = reinterpret_cast<FourInts>(a), pairs_b = reinterpret_cast<FourInts>(b);
+  return ((pairs_a << 16) >> 16) * ((pairs_b << 16) >> 16) + (pairs_a >> 16) * (pairs_b >> 16);
+#endif
+}
+inline I32x16 dot(const I16x32& a, const I16x32& b) {
+  return {{dot(a.v[0], b.v[0]), dot(a.v[1], b.v[1]), dot(a.v[2], b.v[2]), dot(a.v[3], b.v[3])}};
+}
+inline I32x16 dot_add(const I32x16& sums, const I16x32& a, const I16x32& b) {
+  const I32x16 more = dot(a, b);
+  return {
+      {sums.v[0] + more.v[0], sums.v[1] + more.v[1], sums.v[2] + more.v[2], sums.v[3] + more.v[3]}};
+}
+inline F32x16 to_float(const I32x16& x) {
+  return each([&](int i) { return __builtin_convertvector(x.v[i], Four); });
+}
+inline F32x16 broadcast_f16(std::uint16_t x) {
+  std::uint16_t all[kLanes];
+  for (std::uint16_t& lane : all) lane = x;
+  return load16_f16(all);
+}
+/// Of eight f16 each.
+inline F32x16 floats_of_f16(Bytes16 low, Bytes16 high) {
+  const Bytes16 both[2] = {low, high};
+  std::uint16_t all[kLanes];
+  std::memcpy(all, both, sizeof all);
+  return load16_f16(all);
+}
+
+inline F32x16 magnitude(const F32x16& x) {
+  return each([&](int i) {
+    return reinterpret_cast<Four>(reinterpret_cast<FourInts>(x.v[i]) & 0x7fffffff);
+  });
+}
+inline F32x16 divide(const F32x16& a, const F32x16& b) {
+  return each([&](int i) { return a.v[i] / b.v[i]; });
+}
+/// Whole numbers within the target's range.
+template <class T>
+inline void store_whole(T* to, const F32x16& x) {
+  for (int i = 0; i < kLanes; ++i) to[i] = static_cast<T>(x.v[i / 4][i % 4]);
+}
+inline void store_i16(std::int16_t* to, const F32x16& x) {
+  store_whole(to, x);
+}
+inline void store_i8(std::int8_t* to, const F32x16& x) {
+  store_whole(to, x);
+}
+
+}  // namespace heddle::cpu::HEDDLE_SIMD

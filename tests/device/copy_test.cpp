@@ -1,0 +1,178 @@
+// contiguous, concatenate, arange and cast.
+#include "device/cpu_levels.h"
+
+namespace heddle::test {
+namespace {
+
+const Shape kShapes[] = {{}, {0}, {1}, {3, 0, 2}, {33}, {3, 5, 19}, {2, 3, 4, 5}};
+
+TEST(Copy, ContiguousFromAnyArrangement) {
+  Random random(1);
+  for (const DType dtype : kPlain) {
+    for (const Shape& shape : kShapes) {
+      for (const Arrangement arrangement : kArrangements) {
+        expect_on_cpu(Contiguous{},
+                      {random_tensor(arranged(dtype, shape, arrangement), random, {-9, 9, true})});
+      }
+    }
+  }
+}
+
+TEST(Copy, ContiguousOfManyAxes) {
+  Random random(2);
+  OperandSpec x = OperandSpec::contiguous({DType::u16, {2, 3, 1, 2, 3, 2, 1, 2}});
+  std::swap(x.spec.shape[1], x.spec.shape[4]);
+  std::swap(x.layout.strides[1], x.layout.strides[4]);
+  std::swap(x.spec.shape[0], x.spec.shape[7]);
+  std::swap(x.layout.strides[0], x.layout.strides[7]);
+  expect_on_cpu(Contiguous{}, {random_tensor(x, random)});
+}
+
+TEST(Copy, ContiguousBlocks) {
+  Random random(3);
+  for (const DType dtype : kBlocks) {
+    for (const Arrangement arrangement : {Arrangement::contiguous, Arrangement::sliced}) {
+      expect_on_cpu(Contiguous{},
+                    {random_tensor(arranged(dtype, {3, 2, 512}, arrangement), random)});
+    }
+  }
+}
+
+TEST(Copy, ContiguousUnpacksPanels) {
+  Random random(4);
+  for (const DType dtype : {DType::f32, DType::f16}) {
+    for (const std::int64_t rows : {1, 15, 16, 17, 40}) {
+      const OperandSpec packed{{dtype, {rows, 5}}, Layout::packed(LayoutKind::panel16)};
+      expect_on_cpu(Contiguous{}, {random_tensor(packed, random)});
+    }
+  }
+}
+
+TEST(Copy, TransposesInTiles) {
+  Random random(15);
+  for (const DType dtype : {DType::u8, DType::f16, DType::f32, DType::f64}) {
+    for (const Shape& shape : {Shape{16, 16}, Shape{15, 40}, Shape{17, 33}, Shape{100, 31},
+                               Shape{3, 20, 35}, Shape{20, 3, 18}, Shape{2, 19, 3, 17}}) {
+      for (std::size_t dense = 0; dense + 1 < shape.size(); ++dense) {
+        // As if axis `dense` and the last one had been swapped.
+        Shape swapped = shape;
+        std::swap(swapped[dense], swapped[shape.size() - 1]);
+        OperandSpec x = OperandSpec::contiguous({dtype, swapped});
+        std::swap(x.layout.strides[dense], x.layout.strides[shape.size() - 1]);
+        x.spec.shape = shape;
+        expect_on_cpu(Contiguous{}, {random_tensor(x, random)});
+      }
+    }
+  }
+}
+
+TEST(Copy, BigIsSharedOut) {
+  Random random(5);
+  const OperandSpec x = arranged(DType::f32, {300, 401}, Arrangement::transposed);
+  expect_on_cpu(Contiguous{}, {random_tensor(x, random)});
+}
+
+TEST(Copy, Concatenate) {
+  Random random(6);
+  for (const DType dtype : kPlain) {
+    for (std::int64_t axis = 0; axis < 3; ++axis) {
+      for (const Arrangement arrangement : kArrangements) {
+        std::vector<Tensor> inputs;
+        for (const std::int64_t extent : {2, 0, 5, 1}) {
+          Shape shape{3, 4, 6};
+          shape[static_cast<std::size_t>(axis)] = extent;
+          inputs.push_back(random_tensor(arranged(dtype, shape, arrangement), random));
+        }
+        expect_on_cpu(Concatenate{axis}, inputs);
+      }
+    }
+  }
+}
+
+TEST(Copy, ConcatenateManyAndBlocks) {
+  Random random(7);
+  std::vector<Tensor> many;
+  for (int i = 0; i < 100; ++i) many.push_back(random_tensor(DType::i32, {i % 3, 2}, random));
+  expect_on_cpu(Concatenate{0}, many);
+  for (std::int64_t axis = 0; axis < 2; ++axis) {
+    const Tensor a = random_tensor(DType::q4_0, {3, 64}, random);
+    expect_on_cpu(Concatenate{axis}, {a, random_tensor(DType::q4_0, {3, 64}, random)});
+  }
+}
+
+TEST(Copy, RowsAlone) {
+  Random random(8);
+  const Tensor x = random_tensor(arranged(DType::f16, {5, 7, 3}, Arrangement::transposed), random);
+  const Tensor y = random_tensor(DType::f16, {5, 2, 3}, random);
+  expect_rows_alone(cpu_device(), Contiguous{}, {x});
+  expect_rows_alone(cpu_device(), Concatenate{1}, {x, y});
+  expect_rows_alone(cpu_device(), Cast{DType::f32}, {x});
+}
+
+TEST(Copy, Arange) {
+  for (const DType dtype : kPlain) {
+    if (dtype == DType::bool_ || dtype == DType::complex64) continue;
+    expect_on_cpu(Arange{3, 2, 50, dtype}, {});
+    expect_on_cpu(
+        Arange{0.5, 0.25, 300, dtype == DType::u8 || dtype == DType::i8 ? DType::i32 : dtype}, {});
+    expect_on_cpu(Arange{0, 1, 0, dtype}, {});
+  }
+  expect_on_cpu(Arange{-7.5, -0.1, 1200, DType::f64}, {});
+}
+
+TEST(Cast, EveryPair) {
+  at_every_level([] {
+    Random random(9);
+    for (const DType from : kPlain) {
+      for (const DType to : kPlain) {
+        for (const Arrangement arrangement : kArrangements) {
+          const OperandSpec x = arranged(from, {5, 3, 39}, arrangement);
+          expect_on_cpu(Cast{to}, {random_tensor(x, random, {-300, 300, true})});
+        }
+        for (const Shape& shape : kShapes) {
+          expect_on_cpu(Cast{to}, {random_tensor(from, shape, random, {-70000, 70000, true})});
+        }
+      }
+    }
+  });
+}
+
+TEST(Cast, ToHalfRoundsOnce) {
+  // Just above and below ties of f16 and bf16, by less than a float can tell.
+  const double tie16 = 1 + 0x1p-11, tie_b16 = 1 + 0x1p-8;
+  const std::vector<double> near{tie16,
+                                 tie16 + 0x1p-40,
+                                 tie16 - 0x1p-40,
+                                 tie_b16,
+                                 tie_b16 + 0x1p-40,
+                                 tie_b16 - 0x1p-40,
+                                 65520 - 0x1p-30,
+                                 65520,
+                                 0x1p-25 + 0x1p-60};
+  for (const DType to : {DType::f16, DType::bf16}) {
+    expect_on_cpu(Cast{to}, {tensor_of(DType::f64, {9}, near)}, {0.5, 0});
+  }
+  expect_on_cpu(Cast{DType::bf16}, {tensor_of(DType::i64, {2}, {16842753, 16842751})}, {0.5, 0});
+}
+
+TEST(Cast, FromBlocks) {
+  Random random(10);
+  for (const DType from : kBlocks) {
+    for (const DType to : {DType::f32, DType::f16, DType::bf16, DType::f64, DType::i32,
+                           DType::bool_, DType::complex64}) {
+      for (const Arrangement arrangement : {Arrangement::contiguous, Arrangement::sliced}) {
+        expect_on_cpu(Cast{to}, {random_tensor(arranged(from, {2, 3, 768}, arrangement), random)});
+      }
+    }
+    expect_on_cpu(Cast{DType::f32}, {random_tensor(from, {0, 256}, random)});
+  }
+}
+
+TEST(Cast, RefusesBlockTargetsByInference) {
+  const std::vector in{OperandSpec::contiguous({DType::f32, {32}})};
+  const std::vector out{OperandSpec::contiguous({DType::q8_0, {32}})};
+  EXPECT_THROW(cpu_device().prepare(Cast{DType::q8_0}, in, out), Error);
+}
+
+}  // namespace
+}  // namespace heddle::test

@@ -1,0 +1,209 @@
+// Unary, binary, compare, select and gated_multiply: every kind, dtype and arrangement.
+#include "device/cpu_levels.h"
+
+namespace heddle::test {
+namespace {
+
+constexpr int kUnaryKinds = static_cast<int>(UnaryKind::isfinite) + 1;
+constexpr int kBinaryKinds = static_cast<int>(BinaryKind::right_shift) + 1;
+constexpr int kCompareKinds = static_cast<int>(CompareKind::greater_equal) + 1;
+
+/// Whether inference lets the op have operands of these dtypes.
+bool is_defined(const Op& op, std::vector<TensorSpec> specs) {
+  try {
+    return !infer(op, specs).empty();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+Fill fill_for(DType dtype) {
+  if (is_integer(dtype)) return {-20, 20, true};
+  return {-2, 2, dtype != DType::complex64};
+}
+
+/// Library functions are within 2 ulp, the project's own within 4, where results are normal
+/// numbers; half types round once more.
+Tolerance tolerance_for(DType dtype) {
+  if (dtype == DType::f16 || dtype == DType::bf16) return {0.51, 1e-36};
+  if (dtype == DType::complex64) return {4, 2e-6};
+  return {4, dtype == DType::f64 ? 0 : 1e-36};
+}
+
+/// Products whose factors are rounded: where the argument of a tail is, several times over.
+Tolerance activation_tolerance(UnaryKind kind, DType dtype) {
+  Tolerance tolerance = tolerance_for(dtype);
+  const bool product = kind == UnaryKind::gelu || kind == UnaryKind::gelu_tanh;
+  if (product && (dtype == DType::f32 || dtype == DType::f64)) tolerance.ulps = 12;
+  return tolerance;
+}
+
+const Shape kShapes[] = {{}, {0}, {1}, {3, 0, 2}, {7}, {16}, {33}, {65}, {3, 5, 19}, {513}, {1030}};
+
+void check_unary(UnaryKind kind, DType dtype, Random& random) {
+  const Op op = Unary{kind};
+  if (!is_defined(op, {{dtype, {1}}})) return;
+  const Tolerance tolerance = activation_tolerance(kind, dtype);
+  for (const Shape& shape : kShapes) {
+    expect_on_cpu(op, {random_tensor(dtype, shape, random, fill_for(dtype))}, tolerance);
+  }
+  for (const Arrangement arrangement : kArrangements) {
+    const OperandSpec x = arranged(dtype, {5, 3, 37}, arrangement);
+    expect_on_cpu(op, {random_tensor(x, random, fill_for(dtype))}, tolerance);
+  }
+}
+
+TEST(Elementwise, UnaryFloats) {
+  at_every_level([] {
+    Random random(1);
+    for (int kind = 0; kind < kUnaryKinds; ++kind) {
+      for (const DType dtype : kFloatLike) check_unary(static_cast<UnaryKind>(kind), dtype, random);
+    }
+  });
+}
+
+TEST(Elementwise, UnaryOthers) {
+  Random random(2);
+  for (int kind = 0; kind < kUnaryKinds; ++kind) {
+    for (const DType dtype : kPlain) {
+      const bool tested = dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::f32;
+      if (!tested) check_unary(static_cast<UnaryKind>(kind), dtype, random);
+    }
+  }
+}
+
+struct Pair {
+  Shape a, b;
+};
+const Pair kPairs[] = {{{}, {}},      {{5, 33}, {5, 33}},  {{5, 33}, {33}},     {{5, 1}, {1, 33}},
+                       {{}, {5, 33}}, {{2, 1, 4}, {3, 1}}, {{0}, {1}},          {{2, 0, 3}, {1, 3}},
+                       {{1030}, {1}}, {{3, 700}, {3, 1}},  {{700, 3}, {700, 3}}};
+
+void check_pair(const Op& op, DType dtype, Random& random, Tolerance tolerance) {
+  if (!is_defined(op, {{dtype, {1}}, {dtype, {1}}})) return;
+  const Fill fill = fill_for(dtype);
+  for (const auto& [a, b] : kPairs) {
+    expect_on_cpu(op,
+                  {random_tensor(dtype, a, random, fill), random_tensor(dtype, b, random, fill)},
+                  tolerance);
+  }
+  for (const Arrangement arrangement : kArrangements) {
+    const OperandSpec a = arranged(dtype, {4, 3, 37}, arrangement);
+    const OperandSpec b = arranged(dtype, {3, 37}, arrangement);
+    expect_on_cpu(op, {random_tensor(a, random, fill), random_tensor(b, random, fill)}, tolerance);
+  }
+}
+
+Tolerance binary_tolerance(BinaryKind kind, DType dtype) {
+  Tolerance tolerance = tolerance_for(dtype);
+  // Where two logarithms cancel, only the absolute error is small.
+  if (kind == BinaryKind::logaddexp) tolerance.absolute = dtype == DType::f64 ? 1e-15 : 3e-7;
+  if (kind == BinaryKind::power && dtype == DType::complex64) tolerance = {2, 2e-6};
+  return tolerance;
+}
+
+TEST(Elementwise, BinaryFloats) {
+  at_every_level([] {
+    Random random(3);
+    for (int k = 0; k < kBinaryKinds; ++k) {
+      const auto kind = static_cast<BinaryKind>(k);
+      for (const DType dtype : kFloatLike) {
+        check_pair(Binary{kind}, dtype, random, binary_tolerance(kind, dtype));
+      }
+    }
+  });
+}
+
+TEST(Elementwise, BinaryOthers) {
+  Random random(4);
+  for (int k = 0; k < kBinaryKinds; ++k) {
+    const auto kind = static_cast<BinaryKind>(k);
+    for (const DType dtype : kPlain) {
+      const bool tested = dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::f32;
+      if (!tested) check_pair(Binary{kind}, dtype, random, binary_tolerance(kind, dtype));
+    }
+  }
+}
+
+TEST(Elementwise, Compare) {
+  Random random(5);
+  for (int kind = 0; kind < kCompareKinds; ++kind) {
+    for (const DType dtype : kPlain) {
+      check_pair(Compare{static_cast<CompareKind>(kind)}, dtype, random, {});
+    }
+  }
+}
+
+TEST(Elementwise, SelectMovesBits) {
+  Random random(6);
+  for (const DType dtype : kPlain) {
+    for (const Arrangement arrangement : kArrangements) {
+      const OperandSpec condition = arranged(DType::bool_, {4, 1, 37}, arrangement);
+      const OperandSpec a = arranged(dtype, {4, 3, 37}, arrangement);
+      const OperandSpec b = arranged(dtype, {3, 1}, arrangement);
+      expect_on_cpu(Select{},
+                    {random_tensor(condition, random), random_tensor(a, random, {-9, 9, true}),
+                     random_tensor(b, random, {-9, 9, true})});
+    }
+    expect_on_cpu(Select{}, {random_tensor(DType::bool_, {}, random),
+                             random_tensor(dtype, {0}, random), random_tensor(dtype, {1}, random)});
+  }
+}
+
+TEST(Elementwise, GatedMultiply) {
+  at_every_level([] {
+    Random random(7);
+    for (const UnaryKind act :
+         {UnaryKind::silu, UnaryKind::gelu, UnaryKind::gelu_tanh, UnaryKind::relu}) {
+      for (const DType dtype : kFloats) {
+        for (const Shape& shape : kShapes) {
+          expect_on_cpu(GatedMultiply{act},
+                        {random_tensor(dtype, shape, random), random_tensor(dtype, shape, random)},
+                        activation_tolerance(act, dtype));
+        }
+        for (const Arrangement arrangement : kArrangements) {
+          const OperandSpec x = arranged(dtype, {5, 3, 37}, arrangement);
+          expect_on_cpu(GatedMultiply{act}, {random_tensor(x, random), random_tensor(x, random)},
+                        activation_tolerance(act, dtype));
+        }
+      }
+    }
+  });
+}
+
+TEST(Elementwise, BigIsSharedOut) {
+  Random random(8);
+  const Shape shape{301, 517};
+  expect_on_cpu(Unary{UnaryKind::silu}, {random_tensor(DType::f16, shape, random)}, {0.51, 0});
+  expect_on_cpu(Binary{BinaryKind::add},
+                {random_tensor(DType::f32, shape, random),
+                 random_tensor(arranged(DType::f32, shape, Arrangement::transposed), random)});
+}
+
+TEST(Elementwise, RowsAlone) {
+  at_every_level([] {
+    Random random(9);
+    for (const DType dtype : kFloatLike) {
+      for (const std::int64_t width : {1, 5, 16, 67, 1100}) {
+        const Tensor x = random_tensor(dtype, {6, width}, random);
+        const Tensor y = random_tensor(arranged(dtype, {6, width}, Arrangement::sliced), random);
+        expect_rows_alone(cpu_device(), Unary{UnaryKind::gelu}, {x});
+        expect_rows_alone(cpu_device(), GatedMultiply{UnaryKind::silu}, {x, y});
+        expect_rows_alone(cpu_device(), Binary{BinaryKind::multiply},
+                          {y, random_tensor(dtype, {width}, random)});
+      }
+    }
+  });
+}
+
+TEST(Elementwise, RefusesPackedOperands) {
+  const OperandSpec packed{{DType::f32, {16, 4}}, Layout::packed(LayoutKind::panel16)};
+  const OperandSpec out = OperandSpec::contiguous(packed.spec);
+  const Prepared prepared =
+      cpu_device().prepare(Unary{UnaryKind::exp}, std::vector{packed}, std::vector{out});
+  EXPECT_FALSE(prepared);
+  EXPECT_NE(prepared.reason.find("panel16"), std::string::npos) << prepared.reason;
+}
+
+}  // namespace
+}  // namespace heddle::test

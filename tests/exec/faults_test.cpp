@@ -1,0 +1,259 @@
+// Devices that fail: errors that stay, nothing that hangs, and work again afterwards.
+#include "exec_test_support.h"
+
+namespace heddle::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// CPU, device, CPU, device: with a state on each, a feed, and a weight packed on the device.
+Graph pipeline() {
+  GraphBuilder builder;
+  const Array x = builder.input("x", f32({4, 32})), rows = builder.input("rows", i32({4}));
+  const Array fed = builder.input("fed", f32({4, 32}));
+  const Array w = builder.parameter("w", f32({32, 32}));
+  Array there = builder.state("there", f32({6, 32})), here = builder.state("here", f32({6, 32}));
+  const Array a = linear(tanh(x + fed), w);
+  here = write_rows(here, tanh(a), rows);
+  there = write_rows(there, silu(take(here, rows)), rows);
+  const Array y = tanh(silu(a)) + x;
+  builder.output("y", y);
+  builder.update("there", there);
+  builder.update("here", here);
+  builder.feed(fed, y, FeedKind::whole);
+  return builder.build();
+}
+
+class Faults : public testing::Test {
+ protected:
+  Faults() : device_(options()) {
+    std::mt19937 random(11);
+    x_ = random_floats(random, 4 * 32);
+    weights_ = random_floats(random, 32 * 32);
+    parameters_->set("w", Array(weights_, {32, 32}));
+    bound_ = {{"x", bytes_of(x_)},          {"rows", bytes_of(rows_)},
+              {"w", bytes_of(weights_)},    {"fed", Bytes(4 * 32 * 4)},
+              {"there", Bytes(6 * 32 * 4)}, {"here", Bytes(6 * 32 * 4)}};
+    expected_ = interpret(graph_, bound_, 2);
+  }
+
+  static AsyncOptions options() {
+    AsyncOptions options =
+        accepting("async", {"silu", "linear", "repack", "write_rows", "gather_rows"});
+    options.hides_local = true;
+    options.packs = true;
+    options.delay = std::chrono::microseconds(0);
+    return options;
+  }
+
+  std::shared_ptr<Executable> make() { return compiled(graph_, {&device_}, parameters_); }
+
+  void run(Executable& executable) {
+    executable.run({given("x", x_, {4, 32}), given("rows", rows_, {4})});
+  }
+  void expect_run(Executable& executable, int runs_before) {
+    run(executable);
+    expect_near(executable.output("y").to_bytes(), expected_[runs_before].outputs.at("y"), "y");
+    for (const char* name : {"there", "here"}) {
+      expect_near(executable.state(name)->read().to_bytes(), expected_[runs_before].states.at(name),
+                  name);
+    }
+  }
+  static void reset(Executable& executable) {
+    for (const char* name : {"there", "here", "fed"}) executable.state(name)->reset();
+  }
+
+  AsyncDevice device_;
+  const Graph graph_ = pipeline();
+  Ref<Parameters> parameters_ = make_ref<Parameters>();
+  std::vector<float> x_, weights_;
+  const std::vector<std::int32_t> rows_{4, 0, 2, 5};
+  NamedBytes bound_;
+  std::vector<Interpreted> expected_;
+};
+
+TEST_F(Faults, ThePipelineUsesBothDevices) {
+  const auto executable = make();
+  EXPECT_GE(executable->plan().splits.size(), 3u);
+  EXPECT_EQ(executable->plan().load.size(), 1u);
+  EXPECT_EQ(executable->state("here")->spec().shape, (Shape{6, 32}));
+  expect_run(*executable, 0);
+  expect_run(*executable, 1);
+}
+
+TEST_F(Faults, AtEachCallOfTheFirstRun) {
+  const auto other = compiled(graph_);  // on the CPU alone
+  other->parameters()->set("w", Array(weights_, {32, 32}));
+  std::uint64_t n = 1;
+  for (;; ++n) {
+    parameters_ = make_ref<Parameters>();  // so that the weight is carried and packed anew
+    parameters_->set("w", Array(weights_, {32, 32}));
+    const auto executable = make();
+    device_.fail_call(n);
+    bool failed = false;
+    try {
+      run(*executable);
+    } catch (const Error& error) {
+      failed = true;
+      EXPECT_EQ(error.code(), ErrorCode::backend);
+      EXPECT_THAT(error.what(), testing::HasSubstr("injected fault"));
+    }
+    ASSERT_EQ(device_.end_fault(), failed) << "call " << n;
+    if (!failed) break;
+    EXPECT_THROW(executable->output("y"), Error) << "call " << n;
+    reset(*other);
+    expect_run(*other, 0);  // the CPU is none the worse
+    const auto fresh = make();
+    expect_run(*fresh, 0);  // nor is the device
+    reset(*executable);
+    expect_run(*executable, 0);
+    expect_run(*executable, 1);
+    if (HasFatalFailure()) return;
+  }
+  EXPECT_GT(n, 40u);
+}
+
+TEST_F(Faults, AtEachCallOfALaterRun) {
+  std::uint64_t n = 1;
+  for (;; ++n) {
+    const auto executable = make();
+    expect_run(*executable, 0);
+    device_.fail_call(n, ErrorCode::out_of_memory);
+    bool failed = false;
+    try {
+      run(*executable);
+    } catch (const Error& error) {
+      failed = true;
+      EXPECT_EQ(error.code(), ErrorCode::out_of_memory);
+    }
+    ASSERT_EQ(device_.end_fault(), failed) << "call " << n;
+    if (!failed) break;
+    reset(*executable);
+    expect_run(*executable, 0);
+    expect_run(*executable, 1);
+    if (HasFatalFailure()) return;
+  }
+  EXPECT_GT(n, 15u);
+}
+
+TEST_F(Faults, AtEachCallOfCompile) {
+  std::uint64_t n = 1;
+  for (;; ++n) {
+    device_.fail_call(n);
+    std::shared_ptr<Executable> executable;
+    try {
+      executable = make();
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr("injected fault"));
+    }
+    if (!device_.end_fault()) break;
+    if (!executable) executable = make();  // a fault that placement took for a refusal is no harm
+    expect_run(*executable, 0);
+    if (HasFatalFailure()) return;
+  }
+  EXPECT_GT(n, 2u);
+}
+
+TEST_F(Faults, AFailedStateStaysFailedUntilItIsReset) {
+  const auto executable = make();
+  expect_run(*executable, 0);
+  // The last kernels of the run are the writes of the device's state and what follows them.
+  for (std::uint64_t n = 1; n < 60; ++n) {
+    const std::uint64_t kernels = device_.counts().kernels;
+    device_.fail_call(n);
+    EXPECT_THROW(run(*executable), Error);
+    ASSERT_TRUE(device_.end_fault());
+    if (device_.counts().kernels > kernels) break;  // it had begun
+    reset(*executable);
+  }
+  for (int i = 0; i < 3; ++i) {
+    expect_error(ErrorCode::backend, "injected fault", [&] { executable->state("there")->read(); });
+    expect_error(ErrorCode::backend, "injected fault", [&] { run(*executable); });
+  }
+  reset(*executable);
+  expect_run(*executable, 0);
+}
+
+TEST_F(Faults, ATimeoutSaysWhatWasAwaitedAndSeen) {
+  GraphBuilder builder;
+  builder.output("y", silu(builder.input("x", f32({4, 32}))));
+  const auto executable = compiled(builder.build(), {&device_});
+  const NamedTensor input = given("x", x_, {4, 32});
+  executable->run({input});
+  const auto ended = device_.counts().submissions;
+  device_.hang_at(1);
+  const Ref<Completion> end = executable->submit({&input, 1});
+  try {
+    end->wait(100ms);
+    FAIL() << "it should have timed out";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::timeout);
+    const std::string text = error.what();
+    EXPECT_THAT(text, testing::HasSubstr("async"));
+    EXPECT_THAT(text,
+                testing::HasSubstr("waited 100 ms for submission " + std::to_string(ended + 1)));
+    EXPECT_THAT(text, testing::HasSubstr("the last to have ended is " + std::to_string(ended)));
+    EXPECT_THAT(text, testing::HasSubstr("its status: running"));
+    EXPECT_THAT(text, testing::HasSubstr("silu"));
+  }
+  EXPECT_FALSE(end->done());
+  EXPECT_TRUE(device_.is_lost());
+  expect_error(ErrorCode::timeout, "submission", [&] { end->wait(); });  // the same, at once
+  EXPECT_THROW(executable->run({input}), Error);
+  expect_error(ErrorCode::device_lost, "lost", [&] { device_.allocate(64); });
+  const auto on_cpu = compiled(graph_);
+  on_cpu->parameters()->set("w", Array(weights_, {32, 32}));
+  expect_run(*on_cpu, 0);
+
+  device_.reopen();
+  EXPECT_TRUE(end->done());
+  expect_error(ErrorCode::timeout, "submission", [&] { end->wait(); });
+  executable->run({input});
+  const auto y = executable->output("y").to_vector<float>();
+  EXPECT_NEAR(y[5], x_[5] / (1 + std::exp(-x_[5])), 1e-5);
+}
+
+TEST_F(Faults, MemoryOfALostDeviceIsQuarantined) {
+  GraphBuilder builder;
+  builder.output("y", silu(builder.input("x", f32({4, 32}))));
+  Ref<Buffer> unrelated = device_.allocate(256);
+  {
+    const auto executable = compiled(builder.build(), {&device_});
+    const NamedTensor input = given("x", x_, {4, 32});
+    device_.hang_at(1);
+    EXPECT_THROW(executable->submit({&input, 1})->wait(50ms), Error);
+  }
+  unrelated = nullptr;
+  EXPECT_GE(device_.quarantined_bytes(), 256u);
+  device_.reopen();
+  EXPECT_EQ(device_.quarantined_bytes(), 0u);
+  expect_run(*make(), 0);
+}
+
+TEST_F(Faults, WorkThatFailedFailsWhatWaitsForIt) {
+  AsyncDevice second(accepting("second", {"tanh"}));
+  GraphBuilder builder;
+  const Array a = silu(builder.input("x", f32({4, 32})));
+  builder.output("y", tanh(a));
+  const auto executable = compiled(builder.build(), {&device_, &second});
+  const NamedTensor input = given("x", x_, {4, 32});
+  executable->run({input});
+  const auto before = second.counts().kernels;
+  for (std::uint64_t n = 1;; ++n) {
+    device_.fail_call(n);
+    bool failed = false;
+    try {
+      executable->run({input});
+    } catch (const Error& error) {
+      failed = true;
+      EXPECT_THAT(error.what(), testing::HasSubstr("async: "));
+    }
+    if (!device_.end_fault()) break;
+    EXPECT_TRUE(failed);
+    EXPECT_EQ(second.counts().kernels, before);
+  }
+  executable->run({input});
+}
+
+}  // namespace
+}  // namespace heddle::test

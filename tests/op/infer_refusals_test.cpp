@@ -1,0 +1,242 @@
+#include <gmock/gmock.h>
+
+#include <limits>
+#include <set>
+
+#include "heddle/error.h"
+#include "heddle/op.h"
+#include "support/specs.h"
+
+namespace heddle {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr std::int64_t kHuge = std::int64_t{1} << 62;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+struct Refusal {
+  Op op;
+  const char* inputs;
+  const char* says;  // part of the message, after the op's name
+};
+
+std::vector<Refusal> leaves_and_views() {
+  return {
+      {Parameter{"w", {DType::f32, {2}}}, "f32[2]",
+       "takes 0 inputs (none), but was given 1 (f32[2])"},
+      {Parameter{"", {DType::f32, {2}}}, "", "f32[2] has no name"},
+      {Parameter{"w", {DType::q8_0, {2, 33}}}, "", "33"},
+      {Parameter{"w", {DType::f32, {-2}}}, "", "negative"},
+      {Parameter{"w", {DType::f32, {kHuge, 4}}}, "", "overflow"},
+      {Input{"x", {DType::f32, {}}, "n"}, "", "no rows"},
+      {StateRef{"", {DType::f32, {2}}}, "", "no name"},
+      {Reshape{{5}}, "f32[2, 3]", "f32[2, 3] has 6 elements and cannot become [5], which has 5"},
+      {Reshape{{-2, -3}}, "f32[2, 3]", "negative"},
+      {Reshape{{2, 8, 8}}, "q8_0[2, 64]", "block"},
+      {Reshape{{6}}, "f32[2], f32[3]", "takes 1 input (x), but was given 2"},
+      {Transpose{{0}}, "f32[2, 3]", "axes [0] do not fit f32[2, 3]"},
+      {Transpose{{0, 0}}, "f32[2, 3]", "axis 0 is named twice"},
+      {Transpose{{0, 2}}, "f32[2, 3]", "axis 2 is outside [0, 2)"},
+      {Transpose{{-1, 0}}, "f32[2, 3]", "axis -1"},
+      {Transpose{{1, 0}}, "q8_0[32, 32]", "holds blocks and cannot move"},
+      {Slice{{0}, {1}, {1}}, "f32[2, 3]", "do not fit f32[2, 3]"},
+      {Slice{{0}, {3}, {1}}, "f32[2]", "[0:3] is not within axis 0 of f32[2]"},
+      {Slice{{2}, {1}, {1}}, "f32[3]", "[2:1]"},
+      {Slice{{-1}, {1}, {1}}, "f32[3]", "[-1:1]"},
+      {Slice{{0}, {1}, {0}}, "f32[3]", "step 0"},
+      {Slice{{16}, {64}, {1}}, "q8_0[64]", "does not fall on whole blocks of 32"},
+      {Slice{{0}, {64}, {2}}, "q8_0[64]", "whole blocks"},
+      {Broadcast{{3, 2}}, "f32[3]", "f32[3] does not broadcast to [3, 2]"},
+      {Broadcast{{3}}, "f32[1, 3]", "does not broadcast"},
+      {Broadcast{{-1}}, "f32[1]", "negative"},
+      {Broadcast{{kHuge, kHuge}}, "f32[1]", "overflow"},
+      {Squeeze{{0}}, "f32[2]", "axis 0 of f32[2] is not of extent 1"},
+      {Squeeze{{1}}, "f32[1]", "axis 1 is outside"},
+      {ExpandDims{{3}}, "f32[2]", "axis 3 is outside [0, 2)"},
+      {ExpandDims{{0, 1, 2, 3}}, "f32[1, 1, 1, 1, 1]", "at most 8"},
+      {ExpandDims{{1}}, "q8_0[32]", "block"},
+  };
+}
+
+std::vector<Refusal> movement() {
+  return {
+      {Contiguous{}, "", "takes 1 input (x), but was given 0"},
+      {Repack{LayoutKind::strided}, "f32[2, 3]", "strided"},
+      {Repack{}, "f32[2]", "2 dimensions"},
+      {Repack{}, "q8_0[2, 32]", "block type"},
+      {Cast{DType::q8_0}, "f32[32]", "f32[32] to q8_0: casts do not quantise"},
+      {Concatenate{0}, "", "at least 1"},
+      {Concatenate{1}, "f32[2], f32[2]", "axis 1 is outside [0, 1)"},
+      {Concatenate{-1}, "f32[2], f32[2]", "axis -1"},
+      {Concatenate{0}, "f32[2, 3], f32[2, 4]",
+       "f32[2, 4] does not continue f32[2, 3] along axis 0"},
+      {Concatenate{0}, "f32[2], f32[2, 1]", "does not continue"},
+      {Concatenate{0}, "f32[2], f16[2]", "differ in dtype"},
+      {GatherRows{}, "f32[], i32[2]", "at least 1 dimension"},
+      {GatherRows{}, "f32[2], f32[2]", "ids are f32[2]; they must be integers"},
+      {GatherRows{DType::q8_0}, "q8_0[2, 32], i32[2]", "cannot be given as q8_0"},
+      {GatherRows{DType::f32}, "i32[2, 3], i32[2]", "cannot be given as f32"},
+      {GatherRows{DType::f32}, "f32[1, 1, 1, 1, 1, 1], i32[1, 1, 1, 1]", "at most 8"},
+      {WriteRows{}, "f32[4, 2], f32[3, 5], i32[3]", "rows of x f32[3, 5] do not fit"},
+      {WriteRows{}, "f32[4, 2], f32[3, 2], i32[4]", "row is i32[4]; it must be i32[3]"},
+      {WriteRows{}, "f32[4, 2], f32[3, 2], i64[3]", "row is i64[3]"},
+      {WriteRows{}, "f32[4, 2], i32[3, 2], i32[3]", "cannot be converted"},
+      {WriteRows{}, "f32[4, 2], f32[3, 2]", "takes 3 inputs (state, x, row)"},
+      {WriteRows{}, "f32[], f32[], i32[]", "at least 1 dimension"},
+      {Feed{Feed::Kind::whole}, "f32[2], f32[3]", "x is f32[3]; it must be f32[2]"},
+      {Feed{Feed::Kind::whole}, "f32[2], f32[2], i32[]", "takes 2 inputs"},
+      {Feed{Feed::Kind::prefix}, "f32[4, 2], f32[3, 3], i32[]", "do not fit"},
+      {Feed{Feed::Kind::prefix}, "f32[4, 2], f32[3, 2], i64[]", "the extent is i64[]"},
+      {Feed{Feed::Kind::prefix}, "f32[], f32[3], i32[]", "do not fit"},
+      {Feed{Feed::Kind::row}, "f32[2, 3], f32[4, 3], i32[]", "do not fit"},
+      {Feed{Feed::Kind::row}, "f16[3], f32[4, 3], i32[]", "differ in dtype"},
+      {Arange{0, 1, -1, DType::f32}, "", "of -1 elements"},
+      {Arange{0, 1, 1, DType::bool_}, "", "of bool"},
+      {Arange{0, 1, 1, DType::q8_0}, "", "of q8_0"},
+      {Arange{0, kInfinity, 1, DType::f32}, "", "from 0 in steps of inf"},
+  };
+}
+
+std::vector<Refusal> arithmetic() {
+  return {
+      {Unary{UnaryKind::exp}, "i32[2]",
+       "is not defined for i32[2]; its dtype must be floating or complex"},
+      {Unary{UnaryKind::erf}, "complex64[2]", "must be floating"},
+      {Unary{UnaryKind::negative}, "bool[2]", "integer or floating or complex"},
+      {Unary{UnaryKind::abs}, "q8_0[32]", "block type"},
+      {Binary{BinaryKind::add}, "f32[2, 3], f32[4]",
+       "shapes f32[2, 3] and f32[4] do not broadcast"},
+      {Binary{BinaryKind::add}, "f32[2], f16[2]", "f32[2] and f16[2] differ in dtype"},
+      {Binary{BinaryKind::add}, "f32[2]", "takes 2 inputs (a, b), but was given 1 (f32[2])"},
+      {Binary{BinaryKind::subtract}, "bool[2], bool[2]", "not defined for bool[2]"},
+      {Binary{BinaryKind::divide}, "i32[2], i32[2]", "must be floating or complex"},
+      {Binary{BinaryKind::maximum}, "complex64[2], complex64[2]", "bool or integer or floating"},
+      {Compare{CompareKind::less}, "complex64[2], complex64[2]", "not defined"},
+      {Compare{CompareKind::equal}, "f32[2], i32[2]", "differ in dtype"},
+      {Select{}, "f32[2], f32[2], f32[2]", "the condition is f32[2]; it must be bool"},
+      {Select{}, "bool[2], f32[2], f16[2]", "differ in dtype"},
+      {Select{}, "bool[2], f32[3], f32[]", "do not broadcast"},
+      {GatedMultiply{UnaryKind::exp}, "f32[2], f32[2]", "activation exp"},
+      {GatedMultiply{}, "f32[2, 3], f32[3]", "up is f32[3]; it must be f32[2, 3]"},
+      {GatedMultiply{}, "i32[2], i32[2]", "the gate is i32[2]"},
+      {Reduce{ReduceKind::sum, {2}, false}, "f32[2, 3]", "axis 2 is outside [0, 2)"},
+      {Reduce{ReduceKind::sum, {1, 0}, false}, "f32[2, 3]", "not sorted and distinct"},
+      {Reduce{ReduceKind::sum, {0, 0}, false}, "f32[2, 3]", "not sorted and distinct"},
+      {Reduce{ReduceKind::max, {0}, false}, "f32[0, 3]", "max of nothing"},
+      {Reduce{ReduceKind::mean, {0, 1}, false}, "f32[2, 0]", "mean of nothing"},
+      {Reduce{ReduceKind::max, {0}, false}, "complex64[2]", "not defined"},
+      {Reduce{ReduceKind::sum, {0}, false}, "q8_0[32]", "block type"},
+      {Softmax{}, "f32[]", "at least 1 dimension"},
+      {Softmax{}, "i32[2]", "f16, bf16, f32 or f64"},
+      {RmsNorm{}, "f32[2, 3], f32[2]", "the weight is f32[2]; it must be f32[3]"},
+      {RmsNorm{}, "f16[2, 3], f64[3]", "it must be f16[3] or as much in f32"},
+      {RmsNorm{}, "f32[2, 3]", "takes 2 inputs (x, weight)"},
+      {RmsNorm{1e-5f, true, true}, "f32[2, 3], f32[3], f32[3, 1]", "the bias is f32[3, 1]"},
+      {AddRmsNorm{}, "f32[2, 3], f32[3], f32[3]", "b is f32[3]; it must be f32[2, 3]"},
+      {AddRmsNorm{}, "f32[2, 3], f32[3]", "takes 3 inputs (a, b, weight)"},
+      {LayerNorm{}, "f32[2, 3], f32[3], f32[4]", "the bias is f32[4]"},
+      {LayerNorm{}, "i32[2, 3], i32[3], i32[3]", "x is i32[2, 3]"},
+      {Matmul{}, "f32[3], f32[3, 2]", "a is f32[3]; it must have at least 2 dimensions"},
+      {Matmul{}, "f32[2, 3], f32[2, 3]", "the columns of a are not the rows of b"},
+      {Matmul{}, "f32[2, 3, 4], f32[3, 4, 5]", "the batches of f32[2, 3, 4] and f32[3, 4, 5]"},
+      {Matmul{}, "i32[2, 3], i32[3, 4]", "a is i32[2, 3]"},
+      {Matmul{}, "f32[2, 3], f16[3, 4]", "differ in dtype"},
+      {Linear{}, "f32[2, 3]", "at least one weight"},
+      {Linear{}, "f16[2, 3], f16[4, 3]", "x is f16[2, 3]; it must be f32"},
+      {Linear{}, "f32[2, 3], f32[4, 3], f32[3, 4]",
+       "weight 1 is f32[3, 4]; for x f32[2, 3] it must be [out, 3]"},
+      {Linear{}, "f32[2, 3], i8[4, 3]", "weight 0 is i8[4, 3]"},
+  };
+}
+
+std::vector<Refusal> attention() {
+  using enum Attention::Mask;
+  const RopeAngles angles{.dims = 8};
+  const char* qkv = "f32[2, 4, 5, 8], f32[2, 2, 7, 8], f32[2, 2, 7, 8]";
+  return {
+      {Rope{angles, false}, "f32[5, 8], i32[5]", "x is f32[5, 8]; it must have 3 dimensions"},
+      {Rope{angles, false}, "f32[5, 2, 8], i32[4]", "pos is i32[4]; it must be i32[5]"},
+      {Rope{angles, true}, "f32[5, 2, 8], f32[8], i32[5]",
+       "the bias is f32[8]; it must be f32[16]"},
+      {Rope{angles, true}, "f32[5, 2, 8], i32[5]", "takes 3 inputs (x, bias, pos)"},
+      {Rope{{.dims = 7}, false}, "f32[5, 2, 8], i32[5]", "7 of 8 features turn"},
+      {Rope{{.dims = 10}, false}, "f32[5, 2, 8], i32[5]", "10 of 8 features turn"},
+      {Rope{{.dims = 0}, false}, "f32[5, 2, 8], i32[5]", "0 of 8 features turn"},
+      {Rope{{.dims = 8, .base = 0}, false}, "f32[5, 2, 8], i32[5]", "base 0"},
+      {Rope{{.dims = 8, .has_factors = true}, false}, "f32[5, 2, 8], i32[5], f32[8]",
+       "the factors is f32[8]; it must be f32[4]"},
+      {RopeTable{}, "f32[5, 2, 8], f32[9, 5], f32[9, 5], i32[5]", "1 to 4 columns"},
+      {RopeTable{}, "f32[5, 2, 8], f32[9, 4], f32[9, 3], i32[5]", "sin is f32[9, 3]"},
+      {RopeTable{}, "f32[5, 2, 8], f32[9, 4], f32[9, 4], i32[9]", "index is i32[9]"},
+      {RopeTable{RopeStyle::split_half, false}, "f32[5, 2, 8], f32[9, 4], f32[9, 4]",
+       "a row for each"},
+      {RopeWriteRows{false, true, angles}, "f32[9, 2, 8], f32[5, 2, 8], i32[5]",
+       "takes 4 inputs (state, x, row, pos)"},
+      {RopeWriteRows{false, true, angles}, "f32[9, 2, 8], f32[5, 4, 8], i32[5], i32[5]",
+       "rows of x"},
+      {RopeWriteRows{false, false, angles}, "f32[9, 8], f32[5, 2, 8], i32[5]",
+       "the state is f32[9, 8]"},
+      {Attention{}, "f32[4, 5, 8], f32[2, 7, 8], f32[2, 7, 8]", "q is f32[4, 5, 8]"},
+      {Attention{}, "f32[2, 3, 5, 8], f32[2, 2, 7, 8], f32[2, 2, 7, 8]",
+       "3 query heads are not a multiple of 2 key heads"},
+      {Attention{}, "f32[2, 4, 5, 8], f32[2, 0, 7, 8], f32[2, 0, 7, 8]", "0 key heads"},
+      {Attention{}, "f32[2, 4, 5, 8], f32[2, 2, 7, 6], f32[2, 2, 7, 8]", "batch or head size"},
+      {Attention{}, "f32[2, 4, 5, 8], f32[2, 2, 7, 8], f32[2, 2, 6, 8]", "heads or length"},
+      {Attention{}, "f32[2, 4, 5, 8], f16[2, 2, 7, 8], f16[2, 2, 7, 8]", "differ in dtype"},
+      {Attention{.window = 3}, qkv, "window 3; it is for the causal mask"},
+      {Attention{.mask = causal, .window = -1}, qkv, "window -1"},
+      {Attention{.mask = boolean}, qkv, "takes 4 inputs (q, k, v, mask)"},
+      {Attention{.mask = boolean}, "f32[2, 4, 5, 8], f32[2, 2, 7, 8], f32[2, 2, 7, 8], f32[5, 7]",
+       "the boolean mask is f32[5, 7]; it must be bool"},
+      {Attention{.mask = additive}, "f32[2, 4, 5, 8], f32[2, 2, 7, 8], f32[2, 2, 7, 8], f32[7, 5]",
+       "the mask f32[7, 5] does not broadcast to [2, 4, 5, 7]"},
+      {Attend{}, "f32[3, 4, 8], f32[64, 2, 8], f32[64, 2, 8]", "takes 7 inputs"},
+      {Attend{}, "f32[3, 4, 8], f32[64, 2, 8], f32[64, 2, 8], i32[2], i32[3], i32[3], i32[2]",
+       "the block table is i32[2]"},
+      {Attend{}, "f32[3, 4, 8], i8[64, 2, 8], f32[64, 2, 8], i32[2, 2], i32[3], i32[3], i32[2]",
+       "k is i8[64, 2, 8]; it must be f32, f16 or q8_0"},
+      {Attend{}, "f32[3, 4, 8], f32[64, 2, 8], f32[32, 2, 8], i32[2, 2], i32[3], i32[3], i32[2]",
+       "differ in shape"},
+      {Attend{}, "f32[3, 3, 8], f32[64, 2, 8], f32[64, 2, 8], i32[2, 2], i32[3], i32[3], i32[2]",
+       "3 query heads"},
+      {Attend{}, "f32[3, 4, 8], f32[64, 2, 8], f32[64, 2, 8], i32[2, 2], i32[2], i32[3], i32[2]",
+       "seq is i32[2]; it must be i32[3]"},
+      {Attend{}, "f32[3, 4, 8], f32[64, 2, 8], f32[64, 2, 8], i32[2, 2], i32[3], i32[3], i32[3]",
+       "len is i32[3]; it must be i32[2]"},
+      {Attend{.block_size = 0},
+       "f32[3, 4, 8], f32[64, 2, 8], f32[64, 2, 8], i32[2, 2], i32[3], i32[3], i32[2]",
+       "blocks of 0 rows"},
+  };
+}
+
+std::vector<Refusal> all_refusals() {
+  std::vector<Refusal> all;
+  for (auto* group : {leaves_and_views, movement, arithmetic, attention}) {
+    for (Refusal& refusal : group()) all.push_back(std::move(refusal));
+  }
+  return all;
+}
+
+TEST(InferRefusals, SayWhichOpAndWhatIsWrong) {
+  for (const Refusal& refusal : all_refusals()) {
+    try {
+      infer(refusal.op, specs(refusal.inputs));
+      ADD_FAILURE() << to_string(refusal.op) << " took " << refusal.inputs;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+      EXPECT_THAT(error.what(), StartsWith(std::string(name(refusal.op)) + ": "));
+      EXPECT_THAT(error.what(), HasSubstr(refusal.says));
+    }
+  }
+}
+
+TEST(InferRefusals, CoverEveryOp) {
+  std::set<std::size_t> seen{Op(Constant{}).index()};  // in infer_test.cpp
+  for (const Refusal& refusal : all_refusals()) seen.insert(refusal.op.index());
+  EXPECT_EQ(seen.size(), kOpCount);
+}
+
+}  // namespace
+}  // namespace heddle

@@ -1,0 +1,123 @@
+#include <gtest/gtest.h>
+
+#include "op/examples.h"
+#include "support/specs.h"
+
+namespace heddle {
+namespace {
+
+struct Case {
+  Op op;
+  const char* inputs;
+  const char* rows;  // one character an operand: y or n
+};
+
+std::vector<Case> cases() {
+  using enum Attention::Mask;
+  const RopeAngles angles{.dims = 8};
+  const RopeAngles factors{.dims = 8, .has_factors = true};
+  return {
+      {Reshape{{5, 2, 8}}, "f32[5, 16]", "y"},
+      {Reshape{{10, 8}}, "f32[5, 16]", "n"},
+      {Reshape{{1, 5, 16}}, "f32[5, 16]", "n"},
+      {Reshape{{}}, "f32[1]", "n"},
+      {Reshape{{1}}, "f32[]", "n"},
+      {Transpose{{0, 2, 1}}, "f32[5, 2, 8]", "y"},
+      {Transpose{{1, 0, 2}}, "f32[5, 2, 8]", "n"},
+      {Slice{{0, 1}, {5, 3}, {1, 1}}, "f32[5, 4]", "y"},
+      {Slice{{1, 0}, {5, 4}, {1, 1}}, "f32[5, 4]", "n"},
+      {Slice{{0, 0}, {5, 4}, {2, 1}}, "f32[5, 4]", "n"},
+      {Broadcast{{5, 4}}, "f32[5, 1]", "y"},
+      {Broadcast{{5, 4}}, "f32[1, 4]", "n"},
+      {Broadcast{{5, 5}}, "f32[5]", "n"},
+      {Squeeze{{1}}, "f32[5, 1]", "y"},
+      {Squeeze{{0}}, "f32[1, 5]", "n"},
+      {ExpandDims{{1}}, "f32[5, 2]", "y"},
+      {ExpandDims{{0}}, "f32[5, 2]", "n"},
+      {Contiguous{}, "f32[5]", "y"},
+      {Contiguous{}, "f32[]", "n"},
+      {Cast{DType::f16}, "f32[5, 2]", "y"},
+      {Repack{}, "f32[5, 2]", "n"},
+      {Concatenate{1}, "f32[5, 2], f32[5, 1]", "yy"},
+      {Concatenate{0}, "f32[5, 2], f32[5, 2]", "nn"},
+      {GatherRows{}, "f32[9, 2], i32[5]", "ny"},
+      {WriteRows{}, "f32[9, 2], f32[5, 2], i32[5]", "nyy"},
+      {Feed{Feed::Kind::whole}, "f32[5], f32[5]", "nn"},
+      {Unary{UnaryKind::exp}, "f32[5]", "y"},
+      {Binary{BinaryKind::add}, "f32[5, 2], f32[2]", "yn"},
+      {Binary{BinaryKind::add}, "f32[5, 2], f32[1, 2]", "yn"},
+      {Binary{BinaryKind::add}, "f32[5, 1], f32[5, 2]", "yy"},
+      {Compare{CompareKind::less}, "f32[5, 2], f32[]", "yn"},
+      {Select{}, "bool[5, 1], f32[5, 2], f32[1]", "yyn"},
+      {GatedMultiply{}, "f32[5, 2], f32[5, 2]", "yy"},
+      {Reduce{ReduceKind::sum, {1}, false}, "f32[5, 2]", "y"},
+      {Reduce{ReduceKind::sum, {0}, true}, "f32[5, 2]", "n"},
+      {Softmax{}, "f32[5, 2]", "y"},
+      {Softmax{}, "f32[5]", "n"},
+      {RmsNorm{}, "f32[5, 2], f32[2]", "yn"},
+      {RmsNorm{}, "f32[2], f32[2]", "nn"},
+      {AddRmsNorm{}, "f32[5, 2], f32[5, 2], f32[2]", "yyn"},
+      {LayerNorm{}, "f32[5, 2], f32[2], f32[2]", "ynn"},
+      {Matmul{}, "f32[5, 2], f32[2, 3]", "yn"},
+      {Matmul{}, "f32[7, 5, 2], f32[7, 2, 3]", "yy"},
+      {Matmul{}, "f32[7, 5, 2], f32[2, 3]", "yn"},
+      {Matmul{}, "f32[5, 2], f32[7, 2, 3]", "ny"},
+      {Matmul{}, "f32[1, 5, 2], f32[7, 2, 3]", "ny"},
+      {Linear{}, "f32[5, 2], f32[3, 2], f32[4, 2]", "ynn"},
+      {Linear{}, "f32[2], f32[3, 2]", "nn"},
+      {Rope{angles, false}, "f32[5, 2, 8], i32[5]", "yy"},
+      {Rope{factors, true}, "f32[5, 2, 8], f32[16], i32[5], f32[4]", "ynyn"},
+      {RopeTable{}, "f32[5, 2, 8], f32[9, 4], f32[9, 4], i32[5]", "ynny"},
+      {RopeTable{RopeStyle::split_half, false}, "f32[5, 2, 8], f32[5, 4], f32[5, 4]", "yyy"},
+      {RopeWriteRows{true, true, factors},
+       "f32[9, 2, 8], f32[5, 2, 8], i32[5], f32[16], i32[5], f32[4]", "nyynyn"},
+      {RopeWriteRows{true, false, {}}, "f32[9, 2, 8], f32[5, 2, 8], i32[5], f32[16]", "nyyn"},
+      {Attention{.mask = boolean}, "f32[2, 4, 5, 8], f32[2, 2, 7, 8], f32[2, 2, 7, 8], bool[5, 7]",
+       "yyyn"},
+      {Attention{.mask = boolean},
+       "f32[2, 4, 5, 8], f32[2, 2, 7, 8], f32[2, 2, 7, 8], bool[2, 1, 1, 7]", "yyyy"},
+      {Attend{}, "f32[5, 4, 8], f32[64, 2, 8], f32[64, 2, 8], i32[5, 2], i32[5], i32[5], i32[5]",
+       "ynnnyyn"},
+      {Arange{0, 1, 5, DType::f32}, "", ""},
+  };
+}
+
+TEST(Rows, WhichOperandsAnOutputRowDependsOnByRow) {
+  for (const Case& c : cases()) {
+    const std::vector<TensorSpec> in = specs(c.inputs);
+    EXPECT_NO_THROW(infer(c.op, in)) << to_string(c.op);
+    std::string rows;
+    for (std::size_t i = 0; i < in.size(); ++i) rows += is_row_operand(c.op, i, in) ? 'y' : 'n';
+    EXPECT_EQ(rows, c.rows) << to_string(c.op) << " of " << c.inputs;
+  }
+}
+
+TEST(IndexBounds, NameIntegerOperandsAndExtentsThatAreThere) {
+  int bounds = 0;
+  for (const Example& example : examples()) {
+    const std::vector<TensorSpec> in = specs(example.inputs);
+    for (const IndexBound& bound : index_bounds(example.op)) {
+      ++bounds;
+      ASSERT_LT(bound.operand, in.size()) << to_string(example.op);
+      EXPECT_TRUE(is_integer(in[bound.operand].dtype)) << to_string(example.op);
+      ASSERT_LT(bound.of, in.size()) << to_string(example.op);
+      EXPECT_LT(bound.axis, in[bound.of].shape.size()) << to_string(example.op);
+      EXPECT_GE(bound.divisor, 1);
+      EXPECT_GE(bound.multiplier, 1);
+    }
+  }
+  EXPECT_GT(bounds, 10);
+}
+
+TEST(IndexBounds, OfAttend) {
+  const std::vector<IndexBound> bounds = index_bounds(Attend{.block_size = 16});
+  ASSERT_EQ(bounds.size(), 4u);
+  EXPECT_EQ(bounds[0].operand, 3u);  // blocks: rows of the state by 16
+  EXPECT_EQ(bounds[0].divisor, 16);
+  EXPECT_EQ(bounds[1].minimum, -1);  // idle tokens
+  EXPECT_EQ(bounds[3].multiplier, 16);
+  EXPECT_TRUE(bounds[3].inclusive);  // a sequence may fill its blocks
+}
+
+}  // namespace
+}  // namespace heddle

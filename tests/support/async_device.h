@@ -1,0 +1,79 @@
+// A CPU in disguise: an asynchronous device for tests.
+//
+// Its kernels are the CPU's, but its work starts only when submitted and then runs on a thread of
+// its own, a little late; until it has run, memory that it will write is poisoned. Steps between
+// two barriers run backwards, or shuffled. Calls can be made to fail, and kernels to hang.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "heddle/device.h"
+#include "heddle/error.h"
+
+namespace heddle::test {
+
+struct AsyncOptions {
+  std::string name = "async";
+  std::function<bool(const Op&)> accepts;      // none: every op that the CPU has a kernel for
+  bool hides_local = false;                    // the host does not see MemoryKind::local
+  bool packs = false;                          // prefers the CPU's packed layouts
+  std::size_t workspace = 0;                   // bytes that each kernel asks for beyond its needs
+  std::optional<unsigned> shuffle;             // seed; without one, steps run backwards
+  std::chrono::microseconds delay{100};        // before a submission's work begins
+  std::chrono::milliseconds patience{10'000};  // of waits for other devices
+};
+
+/// f32 and f64 NaNs; as an index out of bounds.
+inline constexpr std::uint32_t kPoison = 0xFFA5A5A5u;
+
+class AsyncDevice final : public Device {
+ public:
+  explicit AsyncDevice(AsyncOptions options = {});
+  /// Ends pending work first.
+  ~AsyncDevice() override;
+
+  std::string_view name() const noexcept override;
+  std::size_t alignment() const noexcept override { return 64; }
+  Prepared prepare(const Op& op, std::span<const OperandSpec> inputs,
+                   std::span<const OperandSpec> outputs) override;
+  std::optional<LayoutKind> preferred_layout(const Op& op, std::size_t operand,
+                                             std::span<const TensorSpec> inputs) const override;
+  Ref<Buffer> allocate(std::size_t bytes, MemoryKind kind = MemoryKind::local) override;
+  /// What a thread adds, it alone submits. A call that throws drops what the thread has added since
+  /// it last submitted.
+  Ref<Stream> default_stream() override;
+  std::unique_ptr<Recording> record(std::span<const RecordedStep> steps) override;
+  std::unique_ptr<BindingTable> make_binding_table(std::size_t slots) override;
+
+  // ---- Faults
+
+  /// The `n`th driver call from now (1 is the next) fails: allocate, prepare, record, bind, encode,
+  /// copy, replay, wait, submit, and on the device's thread each kernel, copy and wait.
+  void fail_call(std::uint64_t n, ErrorCode code = ErrorCode::backend);
+  /// Takes back a fault that has not happened; says whether it has.
+  bool end_fault();
+  /// The `n`th kernel from now does not end before `reopen`.
+  void hang_at(std::uint64_t n);
+  /// After a timeout: ends what hung, forgets what was pending, and works again.
+  void reopen();
+
+  bool is_lost() const;
+  std::size_t quarantined_bytes() const;
+
+  struct Counts {
+    std::uint64_t calls = 0, kernels = 0, copies = 0, submissions = 0;
+  };
+  Counts counts() const;
+
+  struct Impl;
+
+ private:
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace heddle::test

@@ -1,0 +1,250 @@
+#include "support/reference.h"
+
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+
+#include "heddle/half.h"
+#include "tensor/blocks.h"
+
+namespace heddle::test {
+
+Values::Values(TensorSpec s) : spec(std::move(s)) {
+  real.resize(static_cast<std::size_t>(elements(spec.shape)));
+  if (spec.dtype == DType::complex64) imaginary.resize(real.size());
+}
+
+std::size_t flat_index(const Shape& shape, const Dims& index) {
+  std::int64_t flat = 0;
+  for (std::size_t i = 0; i < shape.size(); ++i) flat = flat * shape[i] + index[i];
+  return static_cast<std::size_t>(flat);
+}
+
+std::size_t broadcast_index(const Shape& shape, const Dims& index) {
+  std::int64_t flat = 0;
+  const std::size_t lead = index.size() - shape.size();
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    flat = flat * shape[i] + (shape[i] == 1 ? 0 : index[lead + i]);
+  }
+  return static_cast<std::size_t>(flat);
+}
+
+// ---- Decoding
+
+namespace {
+
+template <class T>
+T read(const std::byte* at) {
+  T value;
+  std::memcpy(&value, at, sizeof value);
+  return value;
+}
+
+Number decode_plain(DType dtype, const std::byte* at) {
+  switch (dtype) {
+    case DType::bool_:
+      return read<std::uint8_t>(at) != 0;
+    case DType::u8:
+      return read<std::uint8_t>(at);
+    case DType::u16:
+      return read<std::uint16_t>(at);
+    case DType::u32:
+      return read<std::uint32_t>(at);
+    case DType::u64:
+      return read<std::uint64_t>(at);
+    case DType::i8:
+      return read<std::int8_t>(at);
+    case DType::i16:
+      return read<std::int16_t>(at);
+    case DType::i32:
+      return read<std::int32_t>(at);
+    case DType::i64:
+      return read<std::int64_t>(at);
+    case DType::f16:
+      return static_cast<float>(f16::from_bits(read<std::uint16_t>(at)));
+    case DType::bf16:
+      return static_cast<float>(bf16::from_bits(read<std::uint16_t>(at)));
+    case DType::f64:
+      return read<double>(at);
+    default:
+      return read<float>(at);
+  }
+}
+
+Values decode_blocks(const OperandSpec& operand, const std::byte* data) {
+  const auto& [spec, layout] = operand;
+  Values values(spec);
+  const DTypeInfo& type = info(spec.dtype);
+  std::vector<float> row(static_cast<std::size_t>(spec.shape.back()));
+  Shape rows = spec.shape;
+  rows[rows.size() - 1] = 1;
+  std::size_t next = 0;
+  for_each_index(rows, [&](const Dims& index) {
+    std::int64_t element = 0;
+    for (std::size_t i = 0; i < index.size(); ++i) element += index[i] * layout.strides[i];
+    const std::byte* from = data + element / type.block_elements * type.block_bytes;
+    dequantize_row(spec.dtype, from, row.data(), spec.shape.back());
+    for (const float x : row) values.real[next++] = static_cast<Number>(x);
+  });
+  return values;
+}
+
+std::int64_t element_offset(const OperandSpec& operand, const Dims& index) {
+  if (operand.layout.kind == LayoutKind::panel16) {
+    return (index[0] / 16 * operand.spec.shape[1] + index[1]) * 16 + index[0] % 16;
+  }
+  std::int64_t offset = 0;
+  for (std::size_t i = 0; i < index.size(); ++i) offset += index[i] * operand.layout.strides[i];
+  return offset;
+}
+
+}  // namespace
+
+Values decode(const OperandSpec& operand, const std::byte* data) {
+  const DType dtype = operand.spec.dtype;
+  if (is_block(dtype)) return decode_blocks(operand, data);
+  Values values(operand.spec);
+  const auto item = static_cast<std::int64_t>(item_size(dtype));
+  std::size_t next = 0;
+  for_each_index(operand.spec.shape, [&](const Dims& index) {
+    const std::byte* at = data + element_offset(operand, index) * item;
+    if (dtype == DType::complex64)
+      values.imaginary[next] = static_cast<Number>(read<float>(at + 4));
+    values.real[next++] = decode_plain(dtype, at);
+  });
+  return values;
+}
+
+// ---- The ops that only move values
+
+namespace {
+
+void copy_value(const Values& from, std::size_t i, Values& to, std::size_t j) {
+  to.real[j] = from.real[i];
+  if (!to.imaginary.empty()) to.imaginary[j] = from.imaginary[i];
+}
+
+Values concatenate(const Concatenate& op, const std::vector<Values>& inputs) {
+  const auto axis = static_cast<std::size_t>(op.axis);
+  TensorSpec spec = inputs[0].spec;
+  for (std::size_t i = 1; i < inputs.size(); ++i) spec.shape[axis] += inputs[i].spec.shape[axis];
+  Values out(spec);
+  std::int64_t begin = 0;
+  for (const Values& x : inputs) {
+    for_each_index(x.spec.shape, [&](const Dims& index) {
+      Dims to = index;
+      to[axis] += begin;
+      copy_value(x, flat_index(x.spec.shape, index), out, flat_index(spec.shape, to));
+    });
+    begin += x.spec.shape[axis];
+  }
+  return out;
+}
+
+Values arange(const Arange& op) {
+  Values out({op.dtype, {op.size}});
+  for (std::int64_t i = 0; i < op.size; ++i) {
+    const double value = op.start + op.step * static_cast<double>(i);
+    out.real[static_cast<std::size_t>(i)] = is_floating(op.dtype) ? value : std::trunc(value);
+  }
+  return out;
+}
+
+Values select(const Values& condition, const Values& a, const Values& b) {
+  Shape shape =
+      broadcast_shapes(broadcast_shapes(condition.spec.shape, a.spec.shape), b.spec.shape);
+  Values out({a.spec.dtype, shape});
+  for_each_index(shape, [&](const Dims& index) {
+    const bool first = condition.real[broadcast_index(condition.spec.shape, index)] != 0;
+    const Values& from = first ? a : b;
+    copy_value(from, broadcast_index(from.spec.shape, index), out, flat_index(shape, index));
+  });
+  return out;
+}
+
+Values gated_multiply(const GatedMultiply& op, const Values& gate, const Values& up) {
+  Values out(gate.spec);
+  for (std::size_t i = 0; i < out.real.size(); ++i) {
+    out.real[i] = reference_activation(op.activation, gate.real[i]) * up.real[i];
+  }
+  return out;
+}
+
+Values softmax(const Values& x) {
+  Values out(x.spec);
+  const auto n = static_cast<std::size_t>(x.spec.shape.back());
+  for (std::size_t begin = 0; begin < x.real.size(); begin += n) {
+    Number max = -INFINITY, sum = 0;
+    for (std::size_t i = 0; i < n; ++i) max = std::fmax(max, x.real[begin + i]);
+    const Number shift = std::isinf(max) && max < 0 ? 0 : max;
+    for (std::size_t i = 0; i < n; ++i) sum += std::exp(x.real[begin + i] - shift);
+    for (std::size_t i = 0; i < n; ++i) {
+      out.real[begin + i] = sum == 0 ? 0 : std::exp(x.real[begin + i] - shift) / sum;
+    }
+  }
+  return out;
+}
+
+/// What norms share: `centred` subtracts the mean first.
+Values normalize(const Values& x, bool centred, Number eps, const Values* weight,
+                 const Values* bias) {
+  Values out(x.spec);
+  const auto n = static_cast<std::size_t>(x.spec.shape.back());
+  for (std::size_t begin = 0; n > 0 && begin < x.real.size(); begin += n) {
+    Number mean = 0, square = 0;
+    for (std::size_t i = 0; centred && i < n; ++i)
+      mean += x.real[begin + i] / static_cast<Number>(n);
+    for (std::size_t i = 0; i < n; ++i) {
+      const Number d = x.real[begin + i] - mean;
+      square += d * d / static_cast<Number>(n);
+    }
+    for (std::size_t i = 0; i < n; ++i) {
+      Number y = (x.real[begin + i] - mean) / std::sqrt(square + eps);
+      if (weight) y *= weight->real[i];
+      if (bias) y += bias->real[i];
+      out.real[begin + i] = y;
+    }
+  }
+  return out;
+}
+
+template <class Norm>
+std::vector<Values> norm(const Norm& op, const std::vector<Values>& inputs) {
+  constexpr bool kAdds = std::is_same_v<Norm, AddRmsNorm>;
+  std::vector<Values> outputs;
+  Values x = inputs[0];
+  if (kAdds) {
+    for (std::size_t i = 0; i < x.real.size(); ++i) x.real[i] += inputs[1].real[i];
+    outputs.push_back(x);
+  }
+  std::size_t next = kAdds ? 2 : 1;
+  const Values* weight = op.has_weight ? &inputs[next++] : nullptr;
+  const Values* bias = op.has_bias ? &inputs[next] : nullptr;
+  constexpr bool kCentred = std::is_same_v<Norm, LayerNorm>;
+  outputs.push_back(normalize(x, kCentred, static_cast<Number>(op.eps), weight, bias));
+  return outputs;
+}
+
+}  // namespace
+
+std::vector<Values> reference(const Op& op, const std::vector<Values>& in) {
+  if (std::holds_alternative<Contiguous>(op) || std::holds_alternative<Repack>(op)) return {in[0]};
+  if (const auto* o = std::get_if<Cast>(&op)) return {reference_cast(*o, in[0])};
+  if (const auto* o = std::get_if<Concatenate>(&op)) return {concatenate(*o, in)};
+  if (const auto* o = std::get_if<Arange>(&op)) return {arange(*o)};
+  if (const auto* o = std::get_if<Unary>(&op)) return {reference_unary(*o, in[0])};
+  if (const auto* o = std::get_if<Binary>(&op)) return {reference_binary(*o, in[0], in[1])};
+  if (const auto* o = std::get_if<Compare>(&op)) return {reference_compare(*o, in[0], in[1])};
+  if (std::holds_alternative<Select>(op)) return {select(in[0], in[1], in[2])};
+  if (const auto* o = std::get_if<GatedMultiply>(&op)) return {gated_multiply(*o, in[0], in[1])};
+  if (const auto* o = std::get_if<Reduce>(&op)) return {reference_reduce(*o, in[0])};
+  if (std::holds_alternative<Softmax>(op)) return {softmax(in[0])};
+  if (const auto* o = std::get_if<RmsNorm>(&op)) return norm(*o, in);
+  if (const auto* o = std::get_if<AddRmsNorm>(&op)) return norm(*o, in);
+  if (const auto* o = std::get_if<LayerNorm>(&op)) return norm(*o, in);
+  if (std::vector<Values> rows = reference_rows(op, in); !rows.empty()) return rows;
+  if (std::vector<Values> products = reference_products(op, in); !products.empty()) return products;
+  throw std::logic_error("reference: no meaning for " + to_string(op));
+}
+
+}  // namespace heddle::test
