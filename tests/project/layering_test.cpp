@@ -104,4 +104,24 @@ TEST(Layering, DevicesDoNotKnowEachOther) {
   }
 }
 
+// Two inline constants of one name and namespace are one to the linker, whatever their values.
+// The headers that are built once for each instruction set have a namespace each.
+TEST(Headers, InlineConstantsHaveNamesOfTheirOwn) {
+  static const std::regex declared(R"re(^inline constexpr [^=]*\b(k\w+)(\[\])?\s*[={])re");
+  static const std::regex per_level(R"re((simd|quant_int)_(portable|avx2|avx512)\.h$)re");
+  std::map<std::string, fs::path> homes;
+  std::smatch match;
+  for (const Source& source : sources()) {
+    const std::string path = source.path.string();
+    if (source.path.extension() != ".h" || std::regex_search(path, per_level)) continue;
+    std::ifstream in(source.path);
+    for (std::string line; std::getline(in, line);) {
+      if (!std::regex_search(line, match, declared)) continue;
+      const auto [home, is_new] = homes.emplace(match[1], source.path);
+      EXPECT_TRUE(is_new) << match[1] << " is in " << home->second << " and in " << source.path;
+    }
+  }
+  EXPECT_GT(homes.size(), 10u);
+}
+
 }  // namespace

@@ -20,12 +20,13 @@ struct BlockRange {
 };
 
 BlockRange within_block(const Visible& visible, std::int64_t block) {
-  return {std::max(visible.begin - block, std::int64_t{0}), std::min(visible.end - block, kBlock)};
+  return {std::max(visible.begin - block, std::int64_t{0}),
+          std::min(visible.end - block, kPositionBlock)};
 }
 
 /// What any row sees of a block, and whether all rows see the same.
 struct BlockUse {
-  BlockRange range{kBlock, 0};
+  BlockRange range{kPositionBlock, 0};
   bool same = true;
 };
 
@@ -60,7 +61,7 @@ void load_keys(const AttentionRows& task, AttentionScratch& scratch, std::int64_
   std::fill(rows + first * padded, rows + range.first * padded, 0.0f);
   for (std::int64_t p = range.first; p < range.last; ++p) {
     fetch(task.values, block + p);
-    if (block + p + kBlock < end) fetch(task.keys, block + p + kBlock);
+    if (block + p + kPositionBlock < end) fetch(task.keys, block + p + kPositionBlock);
     task.keys.decode(task.keys.row(block + p), features, rows + p * padded);
   }
   std::fill(rows + range.last * padded, rows + last * padded, 0.0f);
@@ -92,7 +93,7 @@ void score(const AttentionRows& task, AttentionScratch& scratch, const BlockRang
         .depth = std::min(features - first, kDepthBlock),
         .columns = range.lanes(),
         .out = scratch.scores + range.first_lane(),
-        .out_stride = kBlock,
+        .out_stride = kPositionBlock,
         .scales = first > 0 ? kOnes : nullptr,
     });
     first += kDepthBlock;
@@ -103,7 +104,7 @@ void score(const AttentionRows& task, AttentionScratch& scratch, const BlockRang
 void weigh(const AttentionRows& task, AttentionScratch& scratch, std::int64_t block,
            const BlockRange& range) {
   for (std::int64_t r = 0; r < task.rows; ++r) {
-    float* scores = scratch.scores + r * kBlock;
+    float* scores = scratch.scores + r * kPositionBlock;
     const BlockRange seen = within_block(task.visible[r], block);
     if (seen.first >= seen.last) {
       std::fill_n(scores + range.first_lane(), range.lanes(), 0.0f);
@@ -135,8 +136,8 @@ void add_values(const AttentionRows& task, AttentionScratch& scratch, std::int64
   const std::int64_t padded = round_up_to_panel(task.values.features);
   for (std::int64_t column = 0; column < padded; column += kGroupColumns) {
     task.loops.tile({
-        .x = scratch.scores + first_row * kBlock + range.first,
-        .x_stride = kBlock,
+        .x = scratch.scores + first_row * kPositionBlock + range.first,
+        .x_stride = kPositionBlock,
         .rows = rows,
         .w = scratch.values + range.first * padded + column,
         .step = padded,
@@ -202,8 +203,8 @@ void sum_split(const AttentionRows& task, AttentionScratch& scratch, std::int64_
   for (std::int64_t r = 0; r < task.rows; ++r) clear(row_of(scratch.split, r, padded), padded);
   const Visible all = task.all();
   const std::int64_t end = std::min(begin + kSplit, all.end);
-  for (std::int64_t block = std::max(begin, all.begin / kBlock * kBlock); block < end;
-       block += kBlock) {
+  for (std::int64_t block = std::max(begin, all.begin / kPositionBlock * kPositionBlock);
+       block < end; block += kPositionBlock) {
     sum_block(task, scratch, block, end);
   }
 }

@@ -1,10 +1,10 @@
 // What attention over dense operands and over states have in common: some rows of queries that
 // share one head of keys and values, computed block by block with an online softmax.
 //
-// Positions are taken in blocks of kBlock and splits of kSplit, both counted from position 0; each
-// split's sums start afresh and join the total in order. A row's blocks, and the order within them,
-// so depend on what the row sees and on nothing else: not on the rows beside it, nor on whether
-// splits were computed by one thread or many.
+// Positions are taken in blocks of kPositionBlock and splits of kSplit, both counted from position
+// 0; each split's sums start afresh and join the total in order. A row's blocks, and the order
+// within them, so depend on what the row sees and on nothing else: not on the rows beside it, nor
+// on whether splits were computed by one thread or many.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace heddle::cpu {
 
-inline constexpr std::int64_t kBlock = kGroupColumns;
+inline constexpr std::int64_t kPositionBlock = kGroupColumns;
 inline constexpr std::int64_t kSplit = 512;
 inline constexpr std::int64_t kMostHead = 1024;     // features of a head
 inline constexpr std::int64_t kMostQueries = 48;    // rows computed together
@@ -60,10 +60,10 @@ struct Sums {
 
 /// Working memory for one thread. Large; lives on its stack.
 struct AttentionScratch {
-  alignas(64) float keys[kBlock * kMostHead];    // panels
-  alignas(64) float values[kBlock * kMostHead];  // rows; keys pass through it
-  alignas(64) float queries[kQueryFloats];       // scaled, [rows][features, padded]
-  alignas(64) float scores[kMostQueries * kBlock];
+  alignas(64) float keys[kPositionBlock * kMostHead];    // panels
+  alignas(64) float values[kPositionBlock * kMostHead];  // rows; keys pass through it
+  alignas(64) float queries[kQueryFloats];               // scaled, [rows][features, padded]
+  alignas(64) float scores[kMostQueries * kPositionBlock];
   float rescale[kMostQueries];
   Sums split, total;
 };
