@@ -96,11 +96,12 @@ void State::copy_rows(std::int64_t from, std::int64_t to, std::int64_t count) {
   const std::int64_t rows = spec_.shape.empty() ? 0 : spec_.shape[0];
   require(0 <= from && 0 <= to && 0 <= count && from + count <= rows && to + count <= rows &&
               (from + count <= to || to + count <= from),
-          ErrorCode::invalid_argument, "state copy_rows: {} rows from {} to {} of {}", count, from, to, to_string(spec_));
+          ErrorCode::invalid_argument, "state copy_rows: {} rows from {} to {} of {}", count, from,
+          to, to_string(spec_));
   settle();
   const std::size_t row = bytes_of_one_row(spec_);
-  copy_buffer(buffer_, static_cast<std::size_t>(from) * row, buffer_, static_cast<std::size_t>(to) * row,
-              static_cast<std::size_t>(count) * row);
+  copy_buffer(buffer_, static_cast<std::size_t>(from) * row, buffer_,
+              static_cast<std::size_t>(to) * row, static_cast<std::size_t>(count) * row);
 }
 
 Array State::read() const {

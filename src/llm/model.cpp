@@ -10,8 +10,8 @@ Model::Model(gguf::File file)
       tokenizer_(file_.metadata()),
       parameters_(make_ref<Parameters>()) {
   require(static_cast<std::int64_t>(tokenizer_.size()) <= config_.n_vocab, ErrorCode::io,
-          "{}: the vocabulary has {} tokens, but tensor 'token_embd.weight' only {} rows", file_.name(),
-          tokenizer_.size(), config_.n_vocab);
+          "{}: the vocabulary has {} tokens, but tensor 'token_embd.weight' only {} rows",
+          file_.name(), tokenizer_.size(), config_.n_vocab);
   file_.prefetch();
   for (const gguf::Tensor& tensor : file_.tensors()) {
     parameters_->set_mapped(tensor.name, {tensor.dtype, tensor.shape}, tensor.data, file_.owner());

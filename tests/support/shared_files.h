@@ -19,7 +19,6 @@ inline std::filesystem::path shared_dir() {
 
 /// Sets `variable` to ../shared/RELATIVE, or skips the running test with a line that says what is
 /// missing.
-#define HEDDLE_SHARED_FILE(variable, relative)                                       \
-  const std::filesystem::path variable = ::heddle::test::shared_dir() / (relative);  \
-  if (!std::filesystem::exists(variable))                                            \
-  GTEST_SKIP() << "skipped: " << variable << " is not there"
+#define HEDDLE_SHARED_FILE(variable, relative)                                      \
+  const std::filesystem::path variable = ::heddle::test::shared_dir() / (relative); \
+  if (!std::filesystem::exists(variable)) GTEST_SKIP() << "skipped: " << variable << " is not there"
