@@ -1,6 +1,7 @@
 // Costs: what an op must move and compute at least, whatever the kernel.
 #include <algorithm>
 
+#include "base/overloaded.h"
 #include "heddle/op.h"
 
 namespace heddle {
@@ -81,11 +82,6 @@ Cost attend_cost(const Attend& op, Inputs in, Inputs out) {
               bytes_of_all(in.subspan(3)) + bytes_of_all(out),
           pairs * (4 * static_cast<double>(q[2]) + kSoftmaxOperations)};
 }
-
-template <class... Fs>
-struct Overloaded : Fs... {
-  using Fs::operator()...;
-};
 
 }  // namespace
 

@@ -1,16 +1,12 @@
 // Which operands hold indices, and which the rows that outputs depend on.
 #include <algorithm>
 
+#include "base/overloaded.h"
 #include "heddle/op.h"
 
 namespace heddle {
 
 namespace {
-
-template <class... Fs>
-struct Overloaded : Fs... {
-  using Fs::operator()...;
-};
 
 // ---- Rows. `row_operand(op, i, in)`: see is_row_operand.
 

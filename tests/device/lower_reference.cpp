@@ -1,4 +1,5 @@
 #include "device/lower_reference.h"
+#include "base/overloaded.h"
 
 #include <algorithm>
 #include <cmath>
@@ -385,11 +386,6 @@ Reference attend(const Attend& op, Inputs in, const TensorSpec& out) {
     return mix(seen, in[2], index[2]);
   });
 }
-
-template <class... Fs>
-struct Overloaded : Fs... {
-  using Fs::operator()...;
-};
 
 std::vector<TensorSpec> specs_of(Inputs inputs) {
   std::vector<TensorSpec> specs;

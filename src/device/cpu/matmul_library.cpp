@@ -3,8 +3,6 @@
 // oneDNN may choose another order of summation for another number of rows. So that a row's result
 // does not depend on its company, every product is made of tiles that have the same number of rows
 // and lie the same way in the workspace, the last one padded with zeros.
-#include <omp.h>
-
 #include <algorithm>
 #include <cstring>
 #include <oneapi/dnnl/dnnl.hpp>
@@ -13,6 +11,10 @@
 #include "device/cpu/isa.h"
 #include "device/cpu/matmul.h"
 #include "device/cpu/parallel.h"
+
+// As omp.h has them; Debian's clang brings that header in a package of its own.
+extern "C" int omp_get_max_threads();
+extern "C" void omp_set_num_threads(int);
 
 namespace heddle::cpu {
 

@@ -43,7 +43,7 @@ inline Bytes16 two_words(std::uint64_t low, std::uint64_t high) {
 }
 inline Bytes16 each_twice(std::uint64_t bytes) {
   const SixteenBytes once = two_words(bytes, 0).v;
-  return {__builtin_shuffle(once, SixteenBytes{0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7})};
+  return {__builtin_shufflevector(once, once, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7)};
 }
 inline Bytes16 load_bytes16(const void* from) {
   Bytes16 x;
@@ -121,15 +121,20 @@ inline Bytes32 look_up(const std::int8_t* table, const Bytes32& codes) {
           two_words(look_up_word(table, words[2]), look_up_word(table, words[3])).v};
 }
 
+// A byte above each byte, and then its sign down over it.
+inline EightShorts widen_low(SixteenBytes x) {
+  return reinterpret_cast<EightShorts>(__builtin_shufflevector(
+             SixteenBytes{}, x, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)) >>
+         8;
+}
+inline EightShorts widen_high(SixteenBytes x) {
+  return reinterpret_cast<EightShorts>(__builtin_shufflevector(
+             SixteenBytes{}, x, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)) >>
+         8;
+}
+
 inline I16x32 widen(const Bytes32& x) {
-  // A byte above each byte, and then its sign down over it.
-  const SixteenBytes zero{};
-  constexpr SixteenBytes kLow{0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23};
-  constexpr SixteenBytes kHigh{8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
-  return {{reinterpret_cast<EightShorts>(__builtin_shuffle(zero, x.low, kLow)) >> 8,
-           reinterpret_cast<EightShorts>(__builtin_shuffle(zero, x.low, kHigh)) >> 8,
-           reinterpret_cast<EightShorts>(__builtin_shuffle(zero, x.high, kLow)) >> 8,
-           reinterpret_cast<EightShorts>(__builtin_shuffle(zero, x.high, kHigh)) >> 8}};
+  return {{widen_low(x.low), widen_high(x.low), widen_low(x.high), widen_high(x.high)}};
 }
 inline I16x32 load_codes(const std::int16_t* from) {
   I16x32 x;
