@@ -228,9 +228,7 @@ struct Executable::Impl {
 
 std::shared_ptr<Executable> Executable::compile(const Graph& graph, const CompileOptions& options,
                                                 Ref<Parameters> parameters) {
-  PassOptions passes{options.devices.empty() ? devices() : options.devices, options.pin,
-                     options.fuse && settings().fuse, options.repack && settings().repack};
-  Plan plan = make_plan(prepare_graph(graph, passes));
+  Plan plan = plan_graph(graph, options);
   if (options.verify.value_or(verify_by_default())) verify(plan);
   if (!parameters) parameters = make_ref<Parameters>();
   auto compiled = std::make_shared<const Compiled>(std::move(plan));

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/check.h"
+#include "base/settings.h"
 #include "exec/plan.h"
 
 namespace heddle {
@@ -545,6 +546,12 @@ std::vector<std::vector<Memory>> trace_memory(const Graph& graph) {
 
 Plan make_plan(PlacedGraph placed) {
   return Planner(isolate_states(std::move(placed))).make();
+}
+
+Plan plan_graph(const Graph& graph, const CompileOptions& options) {
+  const PassOptions passes{options.devices.empty() ? devices() : options.devices, options.pin,
+                           options.fuse && settings().fuse, options.repack && settings().repack};
+  return make_plan(prepare_graph(graph, passes));
 }
 
 }  // namespace heddle

@@ -3,7 +3,8 @@
 
 #include <vector>
 
-#include "graph/passes.h"
+#include "exec/plan.h"
+#include "heddle/executable.h"
 
 namespace heddle {
 
@@ -21,5 +22,8 @@ std::vector<std::vector<Memory>> trace_memory(const Graph& graph);
 /// Copies state versions that something outside the state's chain on its own device reads: another
 /// device, or the caller as an output (a later run may write the state before the caller looks).
 PlacedGraph isolate_states(PlacedGraph placed);
+
+/// The graph's plan as `options` and the settings would have it: all that compiling decides.
+Plan plan_graph(const Graph& graph, const CompileOptions& options);
 
 }  // namespace heddle

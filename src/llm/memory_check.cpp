@@ -29,10 +29,8 @@ PlanShape shape_of(const ContextOptions& options) {
 Need need_of(const Model& model, const ContextOptions& options) {
   const PlanShape shape = shape_of(options);
   const std::int64_t tokens = capacity_for(std::min(options.chunk, options.n_ctx));
-  const PassOptions passes{options.compile.devices.empty() ? devices() : options.compile.devices,
-                           options.compile.pin, options.compile.fuse, options.compile.repack};
-  const Plan plan =
-      make_plan(prepare_graph(build_graph(model.file(), model.config(), shape, tokens, 1), passes));
+  const Graph graph = build_graph(model.file(), model.config(), shape, tokens, 1);
+  const Plan plan = plan_graph(graph, options.compile);
   return {resident_weight_bytes(plan), kv_bytes(model.config(), shape), planned_bytes(plan)};
 }
 
