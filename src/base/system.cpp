@@ -13,6 +13,8 @@
 #include <sstream>
 #include <vector>
 
+#include "base/settings.h"
+
 namespace heddle {
 
 namespace {
@@ -188,6 +190,10 @@ std::string processor_name() {
     if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
   }
   return "unknown processor";
+}
+
+int default_threads() {
+  return settings().threads > 0 ? settings().threads : available_processors();
 }
 
 }  // namespace heddle

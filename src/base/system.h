@@ -10,6 +10,9 @@ namespace heddle {
 /// Processors this process may use: its affinity, cut to the cgroup's CPU quota, at least 1.
 int available_processors();
 
+/// Threads for teams of which nobody said a size: HEDDLE_THREADS, or available_processors().
+int default_threads();
+
 /// Bytes that can be allocated without swapping: MemAvailable, cut to what the cgroup has left.
 std::uint64_t available_memory();
 

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/settings.h"
 #include "base/system.h"
 
 namespace heddle {
@@ -246,7 +245,7 @@ Team::Session::~Session() {
 
 Team& current_team() {
   if (team_of_thread) return *team_of_thread;
-  static Team team(settings().threads > 0 ? settings().threads : available_processors());
+  static Team team(default_threads());
   return team;
 }
 

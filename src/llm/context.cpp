@@ -2,7 +2,6 @@
 #include <mutex>
 
 #include "base/check.h"
-#include "base/settings.h"
 #include "base/system.h"
 #include "base/team.h"
 #include "heddle/ops.h"
@@ -14,11 +13,6 @@
 namespace heddle::llm {
 
 namespace {
-
-int default_threads(int wanted) {
-  if (wanted > 0) return wanted;
-  return settings().threads > 0 ? settings().threads : available_processors();
-}
 
 /// One token of a step, and where it goes.
 struct Token {
@@ -163,7 +157,7 @@ struct Context::Impl {
 
 Context::Context(std::shared_ptr<const Model> model, const ContextOptions& options) {
   ContextOptions filled = options;
-  filled.threads = default_threads(options.threads);
+  if (filled.threads <= 0) filled.threads = default_threads();
   require(filled.n_seq_max > 0, ErrorCode::invalid_argument,
           "n_seq_max is {}; at least 1 sequence is needed", filled.n_seq_max);
   require(filled.chunk > 0, ErrorCode::invalid_argument,
