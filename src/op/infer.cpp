@@ -12,41 +12,40 @@ std::string to_string(std::span<const TensorSpec> specs) {
 }
 
 void Operands::check_count(std::size_t count, std::string_view what) const {
-  check(size() == count, "takes {} ({}), but was given {} ({})",
-        count == 1 ? "1 input" : fmt::format("{} inputs", count), what.empty() ? "none" : what,
-        size(), to_string(inputs_));
+  if (size() == count) return;
+  check(false, "takes {} input{} ({}), but was given {} ({})", count, count == 1 ? "" : "s",
+        what.empty() ? "none" : what, size(), to_string(inputs_));
 }
 
 void Operands::check_rank(std::size_t i, std::size_t rank, std::string_view what) const {
-  check(inputs_[i].shape.size() == rank, "{} is {}; it must have {} dimensions", what,
-        to_string(inputs_[i]), rank);
+  check(inputs_[i].shape.size() == rank, "{} is {}; it must have {} dimensions", what, inputs_[i],
+        rank);
 }
 
 void Operands::check_min_rank(std::size_t i, std::size_t rank, std::string_view what) const {
   check(inputs_[i].shape.size() >= rank, "{} is {}; it must have at least {} dimension{}", what,
-        to_string(inputs_[i]), rank, rank == 1 ? "" : "s");
+        inputs_[i], rank, rank == 1 ? "" : "s");
 }
 
 void Operands::check_plain(std::size_t i) const {
   check(!is_block(inputs_[i].dtype), "{} is of a block type; cast it to a plain type first",
-        to_string(inputs_[i]));
+        inputs_[i]);
 }
 
 void Operands::check_floating(std::size_t i, std::string_view what) const {
   check(is_floating(inputs_[i].dtype), "{} is {}; it must be f16, bf16, f32 or f64", what,
-        to_string(inputs_[i]));
+        inputs_[i]);
 }
 
 void Operands::check_spec(std::size_t i, const TensorSpec& wanted, std::string_view what) const {
-  check(inputs_[i] == wanted, "{} is {}; it must be {}", what, to_string(inputs_[i]),
-        to_string(wanted));
+  check(inputs_[i] == wanted, "{} is {}; it must be {}", what, inputs_[i], wanted);
 }
 
 void Operands::check_vector(std::size_t i, std::int64_t extent, DType dtype,
                             std::string_view what) const {
   const TensorSpec& spec = inputs_[i];
   check(spec.shape == Shape{extent} && (spec.dtype == dtype || spec.dtype == DType::f32),
-        "{} is {}; it must be {}{}", what, to_string(spec), to_string(TensorSpec{dtype, {extent}}),
+        "{} is {}; it must be {}{}", what, spec, TensorSpec{dtype, {extent}},
         dtype == DType::f32 ? "" : " or as much in f32");
 }
 
@@ -57,7 +56,7 @@ Shape Operands::broadcast() const {
       shape = broadcast_shapes(shape, inputs_[i].shape);
     } catch (const Error&) {
       std::string all = to_string(inputs_.first(i));
-      check(false, "shapes {} and {} do not broadcast", all, to_string(inputs_[i]));
+      check(false, "shapes {} and {} do not broadcast", all, inputs_[i]);
     }
   }
   return shape;
@@ -65,8 +64,8 @@ Shape Operands::broadcast() const {
 
 void Operands::check_one_dtype(std::size_t first) const {
   for (std::size_t i = first; i < size(); ++i) {
-    check(inputs_[i].dtype == inputs_[first].dtype, "{} and {} differ in dtype",
-          to_string(inputs_[first]), to_string(inputs_[i]));
+    check(inputs_[i].dtype == inputs_[first].dtype, "{} and {} differ in dtype", inputs_[first],
+          inputs_[i]);
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "heddle/op.h"
+#include "tensor/format.h"
 
 namespace heddle {
 

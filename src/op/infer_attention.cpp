@@ -55,10 +55,9 @@ void check_mask(const Operands& in, const Attention& op, const Shape& scores) {
   const bool typed = op.mask == Attention::Mask::boolean
                          ? mask.dtype == DType::bool_
                          : mask.dtype == in[0].dtype || mask.dtype == DType::f32;
-  in.check(typed, "the {} mask is {}; it must be {}", to_string(op.mask), to_string(mask),
+  in.check(typed, "the {} mask is {}; it must be {}", to_string(op.mask), mask,
            op.mask == Attention::Mask::boolean ? "bool" : "of q's dtype or f32");
-  in.check(broadcasts_to(mask.shape, scores), "the mask {} does not broadcast to {}",
-           to_string(mask), to_string(scores));
+  in.check(broadcasts_to(mask.shape, scores), "the mask {} does not broadcast to {}", mask, scores);
 }
 
 }  // namespace
@@ -79,14 +78,13 @@ Specs infer_op(const RopeTable& op, const Operands& in) {
   in.check_rank(1, 2, "cos");
   const TensorSpec& cos = in[1];
   in.check(cos.dtype == DType::f32 && cos.shape[1] > 0 && cos.shape[1] <= in[0].shape[2] / 2,
-           "cos is {}; for x {} it must be f32 of 1 to {} columns", to_string(cos),
-           to_string(in[0]), in[0].shape[2] / 2);
+           "cos is {}; for x {} it must be f32 of 1 to {} columns", cos, in[0], in[0].shape[2] / 2);
   in.check_spec(2, cos, "sin");
   if (op.by_position) {
     in.check_spec(3, {DType::i32, {in[0].shape[0]}}, "index");
   } else {
-    in.check(cos.shape[0] == in[0].shape[0], "cos is {}; it must have a row for each of x {}",
-             to_string(cos), to_string(in[0]));
+    in.check(cos.shape[0] == in[0].shape[0], "cos is {}; it must have a row for each of x {}", cos,
+             in[0]);
   }
   return {in[0]};
 }
@@ -111,17 +109,16 @@ Specs infer_op(const Attention& op, const Operands& in) {
   const char* names[] = {"q", "k", "v"};
   for (std::size_t i = 0; i < 3; ++i) {
     in.check_rank(i, 4, names[i]);
-    in.check(in[i].dtype == in[0].dtype, "q {} and {} {} differ in dtype", to_string(in[0]),
-             names[i], to_string(in[i]));
+    in.check(in[i].dtype == in[0].dtype, "q {} and {} {} differ in dtype", in[0], names[i], in[i]);
   }
   in.check_floating(0, "q");
   const AttentionShape q = attention_shape(in[0].shape, op.sequence_first);
   const AttentionShape k = attention_shape(in[1].shape, op.sequence_first);
   const AttentionShape v = attention_shape(in[2].shape, op.sequence_first);
   in.check(q.batch == k.batch && q.width == k.width, "q {} and k {} differ in batch or head size",
-           to_string(in[0]), to_string(in[1]));
+           in[0], in[1]);
   in.check(k.batch == v.batch && k.heads == v.heads && k.length == v.length,
-           "k {} and v {} differ in batch, heads or length", to_string(in[1]), to_string(in[2]));
+           "k {} and v {} differ in batch, heads or length", in[1], in[2]);
   in.check(k.heads > 0 && q.heads % k.heads == 0,
            "{} query heads are not a multiple of {} key heads", q.heads, k.heads);
   in.check(op.window >= 0 && (op.window == 0 || op.mask == causal),
@@ -136,21 +133,21 @@ Specs infer_op(const Attention& op, const Operands& in) {
 Specs infer_op(const Attend& op, const Operands& in) {
   in.check_count(7, "q, k, v, block_table, seq, pos, len");
   in.check_rank(0, 3, "q");
-  in.check(in[0].dtype == DType::f32, "q is {}; it must be f32", to_string(in[0]));
+  in.check(in[0].dtype == DType::f32, "q is {}; it must be f32", in[0]);
   in.check_rank(1, 3, "k");
   const Shape& q = in[0].shape;
   const Shape& k = in[1].shape;
   for (std::size_t i = 1; i <= 2; ++i) {
     const DType dtype = in[i].dtype;
     in.check(dtype == DType::f32 || dtype == DType::f16 || dtype == DType::q8_0,
-             "{} is {}; it must be f32, f16 or q8_0", i == 1 ? "k" : "v", to_string(in[i]));
+             "{} is {}; it must be f32, f16 or q8_0", i == 1 ? "k" : "v", in[i]);
   }
-  in.check(k == in[2].shape, "k {} and v {} differ in shape", to_string(in[1]), to_string(in[2]));
-  in.check(q[2] == k[2], "q {} and k {} differ in head size", to_string(in[0]), to_string(in[1]));
+  in.check(k == in[2].shape, "k {} and v {} differ in shape", in[1], in[2]);
+  in.check(q[2] == k[2], "q {} and k {} differ in head size", in[0], in[1]);
   in.check(k[1] > 0 && q[1] % k[1] == 0, "{} query heads are not a multiple of {} key heads", q[1],
            k[1]);
   in.check(in[3].dtype == DType::i32 && in[3].shape.size() == 2,
-           "the block table is {}; it must be i32 [sequences, blocks]", to_string(in[3]));
+           "the block table is {}; it must be i32 [sequences, blocks]", in[3]);
   in.check_spec(4, {DType::i32, {q[0]}}, "seq");
   in.check_spec(5, {DType::i32, {q[0]}}, "pos");
   in.check_spec(6, {DType::i32, {in[3].shape[0]}}, "len");

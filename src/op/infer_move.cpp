@@ -33,8 +33,7 @@ Specs infer_op(const Repack& op, const Operands& in) {
 
 Specs infer_op(const Cast& op, const Operands& in) {
   in.check_count(1, "x");
-  in.check(!is_block(op.dtype), "{} to {}: casts do not quantise", to_string(in[0]),
-           to_string(op.dtype));
+  in.check(!is_block(op.dtype), "{} to {}: casts do not quantise", in[0], op.dtype);
   return {{op.dtype, in[0].shape}};
 }
 
@@ -42,7 +41,7 @@ Specs infer_op(const Concatenate& op, const Operands& in) {
   in.check(in.size() >= 1, "takes at least 1 input");
   const std::size_t rank = in[0].shape.size();
   in.check(op.axis >= 0 && op.axis < static_cast<std::int64_t>(rank),
-           "axis {} is outside [0, {}) of {}", op.axis, rank, to_string(in[0]));
+           "axis {} is outside [0, {}) of {}", op.axis, rank, in[0]);
   in.check_one_dtype();
   const auto axis = static_cast<std::size_t>(op.axis);
   Shape result = in[0].shape;
@@ -50,8 +49,7 @@ Specs infer_op(const Concatenate& op, const Operands& in) {
     Shape shape = in[i].shape;
     bool fits = shape.size() == rank;
     for (std::size_t d = 0; fits && d < rank; ++d) fits = d == axis || shape[d] == result[d];
-    in.check(fits, "{} does not continue {} along axis {}", to_string(in[i]), to_string(in[0]),
-             axis);
+    in.check(fits, "{} does not continue {} along axis {}", in[i], in[0], axis);
     in.check(!__builtin_add_overflow(result[axis], shape[axis], &result[axis]),
              "the extent of axis {} overflows", axis);
   }
@@ -61,10 +59,10 @@ Specs infer_op(const Concatenate& op, const Operands& in) {
 Specs infer_op(const GatherRows& op, const Operands& in) {
   in.check_count(2, "table, ids");
   in.check_min_rank(0, 1, "the table");
-  in.check(is_integer(in[1].dtype), "ids are {}; they must be integers", to_string(in[1]));
+  in.check(is_integer(in[1].dtype), "ids are {}; they must be integers", in[1]);
   const DType stored = in[0].dtype;
   in.check(is_block(stored) || is_floating(stored) ? is_floating(op.dtype) : op.dtype == stored,
-           "rows of {} cannot be given as {}", to_string(in[0]), to_string(op.dtype));
+           "rows of {} cannot be given as {}", in[0], op.dtype);
   Shape result = in[1].shape;
   for (const std::int64_t extent : without_first(in[0].shape)) result.push_back(extent);
   return {{op.dtype, result}};
@@ -74,11 +72,11 @@ void check_row_write(const Operands& in, std::size_t state, std::size_t x, std::
   in.check_min_rank(state, 1, "the state");
   in.check_min_rank(x, 1, "x");
   in.check(without_first(in[state].shape) == without_first(in[x].shape),
-           "rows of x {} do not fit rows of the state {}", to_string(in[x]), to_string(in[state]));
+           "rows of x {} do not fit rows of the state {}", in[x], in[state]);
   const DType to = in[state].dtype;
   const DType from = in[x].dtype;
   in.check(to == from || (is_floating(from) && (is_floating(to) || is_block(to))),
-           "x {} cannot be converted to the state {}", to_string(in[x]), to_string(in[state]));
+           "x {} cannot be converted to the state {}", in[x], in[state]);
   in.check_spec(row, {DType::i32, {in[x].shape[0]}}, "row");
 }
 
@@ -97,22 +95,21 @@ Specs infer_op(const Feed& op, const Operands& in) {
   in.check_count(3, "state, x, extent");
   in.check_spec(2, {DType::i32, {}}, "the extent");
   in.check_min_rank(1, 1, "x");
-  in.check(in[1].dtype == in[0].dtype, "x {} and the state {} differ in dtype", to_string(in[1]),
-           to_string(in[0]));
+  in.check(in[1].dtype == in[0].dtype, "x {} and the state {} differ in dtype", in[1], in[0]);
   const Shape row = without_first(in[1].shape);
   Shape one_row = row;
   one_row.insert(0, 1);
   const bool fits = op.kind == Feed::Kind::row
                         ? in[0].shape == row || in[0].shape == one_row
                         : !in[0].shape.empty() && without_first(in[0].shape) == row;
-  in.check(fits, "rows of x {} do not fit the state {}", to_string(in[1]), to_string(in[0]));
+  in.check(fits, "rows of x {} do not fit the state {}", in[1], in[0]);
   return {in[0]};
 }
 
 Specs infer_op(const Arange& op, const Operands& in) {
   in.check_count(0, "");
   in.check(op.size >= 0, "of {} elements", op.size);
-  in.check(is_real(op.dtype), "of {}; it must be an integer or floating type", to_string(op.dtype));
+  in.check(is_real(op.dtype), "of {}; it must be an integer or floating type", op.dtype);
   // With steps of 0 it is a way to write any number down.
   in.check(op.step == 0 || (std::isfinite(op.start) && std::isfinite(op.step)),
            "from {} in steps of {}", op.start, op.step);

@@ -1,5 +1,6 @@
 #include "base/check.h"
 #include "heddle/tensor.h"
+#include "tensor/format.h"
 
 namespace heddle {
 
@@ -10,7 +11,7 @@ constexpr std::int64_t kPanelRows = 16;
 std::size_t checked_multiply(std::size_t a, std::size_t b, const TensorSpec& spec) {
   std::size_t product;
   require(!__builtin_mul_overflow(a, b, &product), ErrorCode::invalid_argument,
-          "{}: its size in bytes overflows", to_string(spec));
+          "{}: its size in bytes overflows", spec);
   return product;
 }
 
@@ -23,7 +24,7 @@ std::int64_t strided_extent(const OperandSpec& operand) {
     std::int64_t reach;
     const bool overflow = __builtin_mul_overflow(spec.shape[i] - 1, layout.strides[i], &reach) ||
                           __builtin_add_overflow(last, reach, &last);
-    require(!overflow, ErrorCode::invalid_argument, "{}: its strides overflow", to_string(operand));
+    require(!overflow, ErrorCode::invalid_argument, "{}: its strides overflow", operand);
   }
   return last + 1;
 }
@@ -85,8 +86,7 @@ std::size_t span_bytes(const OperandSpec& operand) {
 
 std::size_t packed_bytes(const TensorSpec& spec, LayoutKind kind) {
   require(kind == LayoutKind::panel16 && spec.shape.size() == 2 && !is_block(spec.dtype),
-          ErrorCode::invalid_argument, "{}: cannot be held as {}", to_string(spec),
-          to_string(kind));
+          ErrorCode::invalid_argument, "{}: cannot be held as {}", spec, to_string(kind));
   const std::int64_t panels = (spec.shape[0] + kPanelRows - 1) / kPanelRows;
   return byte_size({spec.dtype, {panels * kPanelRows, spec.shape[1]}});
 }

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "tensor/format.h"
 
 namespace heddle {
 
@@ -55,14 +56,14 @@ std::int64_t elements(const Shape& shape) {
   std::int64_t count = 1;
   bool empty = false;
   for (const std::int64_t extent : shape) {
-    require(extent >= 0, ErrorCode::invalid_argument, "shape {}: negative extent {}",
-            to_string(shape), extent);
+    require(extent >= 0, ErrorCode::invalid_argument, "shape {}: negative extent {}", shape,
+            extent);
     if (extent == 0) {
       empty = true;  // other extents may be anything that strides can still express
       continue;
     }
     require(count <= kMax / extent, ErrorCode::invalid_argument,
-            "shape {}: the number of elements overflows 64 bits", to_string(shape));
+            "shape {}: the number of elements overflows 64 bits", shape);
     count *= extent;
   }
   return empty ? 0 : count;
@@ -85,8 +86,8 @@ Shape broadcast_shapes(const Shape& a, const Shape& b) {
     const std::int64_t x = longer[lead + i];
     const std::int64_t y = shorter[i];
     require(x == y || x == 1 || y == 1, ErrorCode::invalid_argument,
-            "shapes {} and {} do not broadcast: extents {} and {} differ and neither is 1",
-            to_string(a), to_string(b), a.size() >= b.size() ? x : y, a.size() >= b.size() ? y : x);
+            "shapes {} and {} do not broadcast: extents {} and {} differ and neither is 1", a, b,
+            a.size() >= b.size() ? x : y, a.size() >= b.size() ? y : x);
     result[lead + i] = x == 1 ? y : x;
   }
   return result;
