@@ -9,6 +9,9 @@
 #include <cstdint>
 #include <initializer_list>
 #include <iosfwd>
+#include <memory>
+#include <optional>
+#include <source_location>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -18,10 +21,12 @@
 #include "heddle/error.h"
 #include "heddle/half.h"
 #include "heddle/op.h"
+#include "heddle/ref.h"
 
 namespace heddle {
 
 class Node;
+class Stream;
 
 /// The DType of a C++ type: dtype_of<float>() is f32.
 template <class T>
@@ -91,6 +96,8 @@ class Array {
   /// Evaluates this array. Throws its error, the same at every call, if it or what it depends on
   /// failed.
   void eval() const;
+  /// Throws its error if that is known by now; evaluates nothing and waits for nothing.
+  void check() const;
   bool is_available() const noexcept;  // evaluated, and the host need not wait
 
   /// The value of an array of one element; evaluates. T must match the dtype.
@@ -157,14 +164,66 @@ class Array {
   std::uint32_t output_ = 0;
 };
 
-/// Evaluates all of `arrays`; throws the first error in their order once all have been tried.
+/// An array as an argument, with the line of the call: errors that show only when a value is
+/// computed name it. Made where a function is called and gone when it returns; never kept.
+class Arg {
+ public:
+  Arg(const Array& array,  // NOLINT: an array is an argument
+      std::source_location where = std::source_location::current()) noexcept
+      : array_(&array), where_(where) {}
+  template <class T>
+  requires std::is_arithmetic_v<T> Arg(
+      T value, std::source_location where = std::source_location::current())  // NOLINT: as above
+      : own_(Array(value)), array_(&*own_), where_(where) {}
+  template <class T>
+  requires std::is_arithmetic_v<T> Arg(std::initializer_list<T> values,
+                                       std::source_location where = std::source_location::current())
+      : own_(Array(values)), array_(&*own_), where_(where) {}
+  Arg(const Arg&) = delete;
+  Arg& operator=(const Arg&) = delete;
+
+  operator const Array&() const noexcept { return *array_; }
+  const Array* operator->() const noexcept { return array_; }
+  const std::source_location& where() const noexcept { return where_; }
+
+ private:
+  std::optional<Array> own_;
+  const Array* array_;
+  std::source_location where_;
+};
+
+// ---- Evaluation. heddle/tree.h has the same for trees of arrays: several arguments, ranges, maps,
+// tuples, structs.
+
+/// Evaluates all of `arrays` and waits for them; throws the first error in their order once all
+/// have been tried.
 void eval(std::span<const Array> arrays);
 void eval(std::initializer_list<Array> arrays);
-template <class... Arrays>
-requires(std::is_same_v<std::remove_cvref_t<Arrays>, Array>&&...) void eval(const Array& first,
-                                                                            const Arrays&... rest) {
-  eval({first, rest...});
-}
+/// The same without waiting for devices: what runs on the CPU has run on return. Throws what is
+/// known by then; a device's errors appear at the first read.
+void async_eval(std::span<const Array> arrays);
+/// Throws the first error of `arrays` that is known by now; evaluates nothing and waits for
+/// nothing.
+void check(std::span<const Array> arrays);
+
+/// An evaluation whose order is decided and which has not begun. Until then nothing that it needs
+/// is written in place; what others have evaluated when it begins is not run again. Starting it
+/// twice is like evaluating what is there. One thread at a time may use one.
+class Scheduled {
+ public:
+  explicit Scheduled(std::span<const Array> arrays);
+  Scheduled(Scheduled&&) noexcept;
+  Scheduled& operator=(Scheduled&&) noexcept;
+  ~Scheduled();
+
+  void eval();
+  void async_eval();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+Scheduled schedule(std::span<const Array> arrays);
 
 /// Makes arrays built by this thread run on `device` until the end of the scope: lazily, on it or
 /// else the CPU; in a graph, the node is pinned to it. Nests.
@@ -176,7 +235,23 @@ class DeviceScope {
   DeviceScope& operator=(const DeviceScope&) = delete;
 
  private:
-  Device* previous_;
+  Device* const device_;
+  const Ref<Stream>* const stream_;
+};
+
+/// The same for one stream of a device (Device::new_stream): what arrays read and write orders the
+/// work of different streams.
+class StreamScope {
+ public:
+  explicit StreamScope(Ref<Stream> stream);
+  ~StreamScope();
+  StreamScope(const StreamScope&) = delete;
+  StreamScope& operator=(const StreamScope&) = delete;
+
+ private:
+  const Ref<Stream> own_;
+  Device* const device_;
+  const Ref<Stream>* const stream_;
 };
 
 /// As NumPy prints: nested brackets, large axes abbreviated; evaluates. "array([1, 2], dtype=i32)".
@@ -189,3 +264,5 @@ Array apply(Op op, std::vector<Array> inputs);
 std::vector<Array> apply_multi(Op op, std::vector<Array> inputs);
 
 }  // namespace heddle
+
+#include "heddle/tree.h"

@@ -108,6 +108,15 @@ struct ExpandDims {  // x -> x with new axes of extent 1 at `axes` of the result
   void fields(auto&& f) const { f("axes", axes); }
 };
 
+/// x0 ... x[values-1], then any number of dependencies -> x0 ... x[values-1], no sooner than all
+/// inputs. Lazy evaluation only: in a graph, whose order is fixed, its outputs are its inputs.
+struct Depends {
+  static constexpr std::string_view kName = "depends";
+  std::int64_t values = 0;
+  bool operator==(const Depends&) const = default;
+  void fields(auto&& f) const { f("values", values); }
+};
+
 // ---- Data movement
 
 struct Contiguous {  // x -> a row-major copy of x
@@ -448,7 +457,7 @@ struct Attend {
 };
 
 using Op = std::variant<Constant, Parameter, Input, StateRef,                                //
-                        Reshape, Transpose, Slice, Broadcast, Squeeze, ExpandDims,           //
+                        Reshape, Transpose, Slice, Broadcast, Squeeze, ExpandDims, Depends,  //
                         Contiguous, Repack, Cast, Concatenate, GatherRows, WriteRows, Feed,  //
                         Arange, Unary, Binary, Compare, Select, GatedMultiply, Reduce,       //
                         Softmax, RmsNorm, AddRmsNorm, LayerNorm, Matmul, Linear, Rope,       //

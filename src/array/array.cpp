@@ -1,11 +1,12 @@
 #include "heddle/array.h"
 
-#include <array>
 #include <cstring>
 #include <utility>
 
+#include "array/call_site.h"
 #include "array/launch.h"
-#include "array/node.h"
+#include "array/make.h"
+#include "array/tracer.h"
 #include "base/check.h"
 #include "tensor/format.h"
 
@@ -14,24 +15,33 @@ namespace heddle {
 namespace {
 
 thread_local Device* current_device = nullptr;
+thread_local const Ref<Stream>* current_stream = nullptr;  // of that device; null for its default
 
-Ref<Node> make_node(Op op, std::vector<Array> inputs) {
-  constexpr std::size_t kFew = 4;  // as many inputs as most ops have
-  std::vector<TensorSpec> outputs;
-  if (inputs.size() <= kFew) {
-    std::array<TensorSpec, kFew> specs;
-    for (std::size_t i = 0; i < inputs.size(); ++i) specs[i] = inputs[i].spec();
-    outputs = infer(op, std::span(specs).first(inputs.size()));
-  } else {
-    std::vector<TensorSpec> specs;
-    specs.reserve(inputs.size());
-    for (const Array& input : inputs) specs.push_back(input.spec());
-    outputs = infer(op, specs);
-  }
-  return make_ref<Node>(std::move(op), std::move(inputs), std::move(outputs), current_device);
+BuiltUnder built_here() {
+  return {current_device, current_stream ? *current_stream : nullptr, TracerScope::current(),
+          CallSite::now()};
+}
+
+Ref<Node> make_node(Op op, Node::Inputs inputs) {
+  InlineVector<TensorSpec, 3> specs;
+  specs.reserve(inputs.size());
+  for (const Array& input : inputs) specs.push_back(input.spec());
+  const std::vector<TensorSpec> outputs = infer(op, {specs.begin(), specs.size()});
+  return make_ref<Node>(std::move(op), std::move(inputs), outputs, built_here());
+}
+
+Node::Inputs inputs_of(std::vector<Array> arrays) {
+  Node::Inputs inputs;
+  inputs.reserve(arrays.size());
+  for (Array& array : arrays) inputs.push_back(std::move(array));
+  return inputs;
 }
 
 }  // namespace
+
+std::string to_string(const std::source_location& where) {
+  return fmt::format("[{}:{}]", where.file_name(), where.line());
+}
 
 // ---- Handles
 
@@ -65,7 +75,7 @@ Array Array::from_view(View view) {
 }
 
 const TensorSpec& Array::spec() const noexcept {
-  return node_->outputs()[output_];
+  return node_->spec(output_);
 }
 
 std::int64_t Array::shape(std::int64_t axis) const {
@@ -78,8 +88,12 @@ void Array::eval() const {
   heddle::eval(std::span(this, 1));
 }
 
+void Array::check() const {
+  heddle::check(std::span(this, 1));
+}
+
 bool Array::is_available() const noexcept {
-  if (node_->state() != Node::State::done) return false;
+  if (!node_->has_value()) return false;
   const Ref<Completion> write = node_->result(output_).buffer->last_write();
   return !write || write->done();
 }
@@ -118,26 +132,41 @@ void Array::copy_item(DType wanted, void* value) const {
 
 // ---- Making nodes
 
-DeviceScope::DeviceScope(Device& device) : previous_(current_device) {
-  current_device = &device;
-}
+DeviceScope::DeviceScope(Device& device)
+    : device_(std::exchange(current_device, &device)),
+      stream_(std::exchange(current_stream, nullptr)) {}
 DeviceScope::~DeviceScope() {
-  current_device = previous_;
+  current_device = device_;
+  current_stream = stream_;
 }
 
-Array apply(Op op, std::vector<Array> inputs) {
+StreamScope::StreamScope(Ref<Stream> stream)
+    : own_(std::move(stream)), device_(current_device), stream_(current_stream) {
+  require(own_ != nullptr, ErrorCode::invalid_argument, "StreamScope: there is no stream");
+  current_device = &own_->device();
+  current_stream = &own_;
+}
+StreamScope::~StreamScope() {
+  current_device = device_;
+  current_stream = stream_;
+}
+
+Array make_array(Op op, Node::Inputs inputs) {
   Ref<Node> node = make_node(std::move(op), std::move(inputs));
-  require(node->outputs().size() == 1, ErrorCode::invalid_argument,
-          "apply: {} has {} outputs; use apply_multi", name(node->op()), node->outputs().size());
+  require(node->output_count() == 1, ErrorCode::invalid_argument,
+          "apply: {} has {} outputs; use apply_multi", name(node->op()), node->output_count());
   return Array(std::move(node), 0);
 }
 
+Array apply(Op op, std::vector<Array> inputs) {
+  return make_array(std::move(op), inputs_of(std::move(inputs)));
+}
+
 std::vector<Array> apply_multi(Op op, std::vector<Array> inputs) {
-  const Ref<Node> node = make_node(std::move(op), std::move(inputs));
-  const auto count = static_cast<std::uint32_t>(node->outputs().size());
+  const Ref<Node> node = make_node(std::move(op), inputs_of(std::move(inputs)));
   std::vector<Array> results;
-  results.reserve(count);
-  for (std::uint32_t i = 0; i < count; ++i) results.emplace_back(node, i);
+  results.reserve(node->output_count());
+  for (std::uint32_t i = 0; i < node->output_count(); ++i) results.emplace_back(node, i);
   return results;
 }
 

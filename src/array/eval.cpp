@@ -4,8 +4,9 @@
 #include <unordered_map>
 #include <utility>
 
+#include "array/call_site.h"
+#include "array/evaluating_thread.h"
 #include "array/launch.h"
-#include "array/order.h"
 #include "base/check.h"
 #include "base/settings.h"
 #include "base/team.h"
@@ -15,74 +16,82 @@ namespace heddle {
 
 namespace {
 
-/// "add(f32[2], f32[3]): message", unless the message says itself that it is about the op.
-std::string describe(const Op& op, std::span<const TensorSpec> inputs, const std::string& message) {
-  if (message.starts_with(name(op))) return message;
-  return fmt::format("{}({}): {}", name(op), to_string(inputs), message);
+/// "add(f32[2], f32[3]): message [model.cpp:12]"; the op only if the message does not name it.
+std::string describe(const Node& node, std::span<const TensorSpec> inputs,
+                     const std::string& message) {
+  const std::string_view op = name(node.op());
+  std::string text =
+      message.starts_with(op) ? message : fmt::format("{}({}): {}", op, to_string(inputs), message);
+  if (node.where().line() > 0) text += fmt::format(" {}", to_string(node.where()));
+  return text;
 }
 
-Failure failure_of(const Op& op, std::span<const TensorSpec> inputs,
-                   const std::exception_ptr& error) {
+std::shared_ptr<const Failure> failure_of(const Node& node, std::span<const TensorSpec> inputs,
+                                          const std::exception_ptr& error) noexcept try {
+  const auto failed = [&](ErrorCode code, const std::string& message) {
+    return std::make_shared<const Failure>(Failure{code, describe(node, inputs, message)});
+  };
   try {
     std::rethrow_exception(error);
   } catch (const InheritedError& e) {
-    return {e.code(), e.what()};
+    return std::make_shared<const Failure>(Failure{e.code(), e.what()});
   } catch (const Error& e) {
-    return {e.code(), describe(op, inputs, e.what())};
+    return failed(e.code(), e.what());
   } catch (const std::bad_alloc&) {
-    return {ErrorCode::out_of_memory, describe(op, inputs, "out of host memory")};
+    return failed(ErrorCode::out_of_memory, "out of host memory");
   } catch (const std::exception& e) {
-    return {ErrorCode::backend, describe(op, inputs, e.what())};
+    return failed(ErrorCode::backend, e.what());
   } catch (...) {
-    return {ErrorCode::backend, describe(op, inputs, "an exception of unknown type")};
+    return failed(ErrorCode::backend, "an exception of unknown type");
   }
+} catch (...) {
+  return out_of_host_memory();
 }
 
-Failure no_value(const Op& leaf) {
+std::shared_ptr<const Failure> no_value(const Op& leaf) {
   const std::string label = std::visit(
       [](const auto& op) {
         if constexpr (requires { op.name; }) return op.name;
         return std::string();
       },
       leaf);
-  return {ErrorCode::invalid_argument,
-          fmt::format("{} '{}' has no value: it belongs to a graph", name(leaf), label)};
+  return std::make_shared<const Failure>(
+      Failure{ErrorCode::invalid_argument,
+              fmt::format("{} '{}' has no value: it belongs to a graph", name(leaf), label)});
+}
+
+Tape tape_of(std::span<const Array> arrays) {
+  return make_tape(arrays, static_cast<std::size_t>(settings().width_limit));
 }
 
 /// One call of eval on one thread.
 class Evaluation {
  public:
-  explicit Evaluation(std::span<const Array> arrays)
-      : outer_(innermost),
-        tape_(make_tape(arrays, static_cast<std::size_t>(settings().width_limit))) {
-    innermost = this;
-  }
-  ~Evaluation() { innermost = outer_; }
+  explicit Evaluation(Tape tape) : tape_(std::move(tape)) {}
   Evaluation(const Evaluation&) = delete;
   Evaluation& operator=(const Evaluation&) = delete;
 
   void run() {
     const Team::Session session(current_team());
     for (const std::uint32_t entry : tape_.order) step(entry);
-    launcher_.submit_all();
+    launcher_.batches().submit_all();
   }
 
-  std::optional<Failure> failure_of_output(const Array& array) const {
+  std::shared_ptr<const Failure> failure_of_output(const Array& array) const {
     const Node& node = *array.node();
     if (node.state() == Node::State::failed) return node.failure();
-    if (node.state() == Node::State::done) return std::nullopt;
-    return lacking_.at(&node);
+    return node.settled() ? nullptr : lacking_.at(&node);
   }
 
  private:
   void step(std::uint32_t entry) {
     const Ref<Node> node = std::move(tape_.entries[entry].node);
-    if (const Failure* failure = what_lacks(*node, entry)) {
+    if (const auto* failure = what_lacks(*node, entry)) {
       lacking_.emplace(node.get(), *failure);
       tape_.entries[entry].node = node;
       return;
     }
-    if (std::optional<std::vector<Array>> inputs = node->claim()) {
+    if (std::optional<Node::Inputs> inputs = node->claim()) {
       compute(node, std::move(*inputs));
     } else if (!node->settled()) {
       wait_for(*node);
@@ -91,8 +100,8 @@ class Evaluation {
 
   /// Why the node cannot run now though nothing failed: a leaf of a graph lies below it. It stays
   /// pending, since graphs may yet be captured from it.
-  const Failure* what_lacks(const Node& node, std::uint32_t entry) {
-    if (is_leaf(node.op()) && node.state() == Node::State::pending) {
+  const std::shared_ptr<const Failure>* what_lacks(const Node& node, std::uint32_t entry) {
+    if (node.is_leaf() && node.state() == Node::State::pending) {
       return &lacking_.emplace(&node, no_value(node.op())).first->second;
     }
     if (lacking_.empty()) return nullptr;
@@ -103,63 +112,34 @@ class Evaluation {
     return nullptr;
   }
 
-  void compute(const Ref<Node>& node, std::vector<Array> inputs) {
-    running_ = node.get();
+  void compute(const Ref<Node>& node, Node::Inputs inputs) {
+    for (const Array& input : inputs) {
+      if (input.node()->state() == Node::State::failed) return node->fail(input.node()->failure());
+    }
     specs_.clear();
+    for (const Array& input : inputs) specs_.push_back(input.spec());
     try {
-      for (const Array& input : inputs) {
-        if (input.node()->state() == Node::State::failed) {
-          node->fail(input.node()->failure());
-          running_ = nullptr;
-          return;
-        }
-      }
-      std::vector<Operand> operands;
+      OperandList operands;
       operands.reserve(inputs.size());
-      for (const Array& input : inputs) {
-        specs_.push_back(input.spec());
-        operands.push_back(operand_of(input));
-      }
-      for (Array& input : inputs) launcher_.release(std::move(input));
-      inputs.clear();
+      for (const Array& input : inputs) operands.push_back(launcher_.operand_of(input));
+      for (Array& input : inputs) launcher_.batches().release(std::move(input));
       launcher_.run(node, std::move(operands));
     } catch (...) {
-      node->fail(failure_of(node->op(), specs_, std::current_exception()));
+      node->fail(failure_of(*node, specs_, std::current_exception()));
     }
-    running_ = nullptr;
-  }
-
-  /// Rule 11: in place only by proof. The handle given here, the open batch's on a node that waits
-  /// in it, and the node's own on the buffer must be the only ones; nobody else can make another.
-  static Operand operand_of(const Array& input) {
-    const Node& node = *input.node();
-    const View& view = node.result(input.output());
-    const std::int64_t own_handles = node.state() == Node::State::running ? 2 : 1;
-    const bool unshared = node.use_count() == own_handles && view.buffer->use_count() == 1;
-    return {view, unshared, false};
   }
 
   void wait_for(const Node& node) {
-    for (const Evaluation* e = this; e; e = e->outer_) {
-      require(e->running_ != &node && !e->launcher_.holds(node), ErrorCode::invalid_argument,
-              "eval: '{}' is being evaluated by the call that this one was made from",
-              name(node.op()));
-    }
-    launcher_.submit_all();  // so that others who wait for this thread need not wait in turn
-    node.wait_while_running();
+    launcher_.batches().submit_all();  // so that others who wait for this thread need not in turn
+    require(EvaluatingThread::current().wait_for(node), ErrorCode::invalid_argument,
+            "eval: '{}' is being evaluated by a call that waits for this one", name(node.op()));
   }
 
-  static thread_local Evaluation* innermost;
-
-  Evaluation* const outer_;
   Tape tape_;
   Launcher launcher_;
-  const Node* running_ = nullptr;
-  std::vector<TensorSpec> specs_;  // of its inputs, for errors
-  std::unordered_map<const Node*, Failure> lacking_;
+  std::vector<TensorSpec> specs_;  // of the inputs of the node being run, for errors
+  std::unordered_map<const Node*, std::shared_ptr<const Failure>> lacking_;
 };
-
-thread_local Evaluation* Evaluation::innermost = nullptr;
 
 bool all_settled(std::span<const Array> arrays) {
   for (const Array& array : arrays) {
@@ -170,25 +150,29 @@ bool all_settled(std::span<const Array> arrays) {
 
 }  // namespace
 
-std::vector<std::optional<Failure>> evaluate(std::span<const Array> arrays) {
-  std::vector<std::optional<Failure>> failures;
-  failures.reserve(arrays.size());
-  if (all_settled(arrays)) {
-    for (const Array& array : arrays) {
-      const Node& node = *array.node();
-      const bool failed = node.state() == Node::State::failed;
-      failures.push_back(failed ? std::optional(node.failure()) : std::nullopt);
-    }
-    return failures;
-  }
-  Evaluation evaluation(arrays);
+Failures evaluate(std::span<const Array> arrays) {
+  return evaluate(arrays, all_settled(arrays) ? Tape() : tape_of(arrays));
+}
+
+Failures evaluate(std::span<const Array> arrays, Tape tape) {
+  Evaluation evaluation(std::move(tape));
   evaluation.run();
+  Failures failures;
+  failures.reserve(arrays.size());
   for (const Array& array : arrays) failures.push_back(evaluation.failure_of_output(array));
   return failures;
 }
 
-void eval(std::span<const Array> arrays) {
-  std::vector<std::optional<Failure>> failures = evaluate(arrays);
+namespace {
+
+void raise_first(const Failures& failures) {
+  for (const auto& failure : failures) {
+    if (failure) failure->raise();
+  }
+}
+
+/// Throws the first error in order, of nodes or of the work that makes their values.
+void wait_for_values(std::span<const Array> arrays, const Failures& failures) {
   std::exception_ptr first;
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     try {
@@ -201,8 +185,55 @@ void eval(std::span<const Array> arrays) {
   if (first) std::rethrow_exception(first);
 }
 
+}  // namespace
+
+void eval(std::span<const Array> arrays) {
+  wait_for_values(arrays, evaluate(arrays));
+}
+
 void eval(std::initializer_list<Array> arrays) {
   eval(std::span(arrays.begin(), arrays.size()));
+}
+
+void async_eval(std::span<const Array> arrays) {
+  raise_first(evaluate(arrays));
+}
+
+void check(std::span<const Array> arrays) {
+  for (const Array& array : arrays) {
+    const Node& node = *array.node();
+    if (node.state() == Node::State::failed) node.failure()->raise();
+    if (!node.has_value()) continue;
+    const Ref<Completion> write = node.result(array.output()).buffer->last_write();
+    if (write && write->done()) write->wait();
+  }
+}
+
+// ---- Scheduled evaluation
+
+struct Scheduled::Impl {
+  std::vector<Array> arrays;
+  Tape tape;
+
+  Failures run() { return evaluate(arrays, std::exchange(tape, {})); }
+};
+
+Scheduled::Scheduled(std::span<const Array> arrays)
+    : impl_(std::make_unique<Impl>(Impl{{arrays.begin(), arrays.end()}, tape_of(arrays)})) {}
+Scheduled::Scheduled(Scheduled&&) noexcept = default;
+Scheduled& Scheduled::operator=(Scheduled&&) noexcept = default;
+Scheduled::~Scheduled() = default;
+
+void Scheduled::eval() {
+  wait_for_values(impl_->arrays, impl_->run());
+}
+
+void Scheduled::async_eval() {
+  raise_first(impl_->run());
+}
+
+Scheduled schedule(std::span<const Array> arrays) {
+  return Scheduled(arrays);
 }
 
 }  // namespace heddle

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <utility>
 
+#include "array/kernel_memo.h"
+#include "array/ownership.h"
 #include "base/check.h"
 #include "tensor/format.h"
 
@@ -11,41 +13,33 @@ namespace heddle {
 
 namespace {
 
-// A batch goes out at whichever comes first. Larger ones save submissions, smaller ones start the
-// device sooner and hold less memory.
-constexpr std::size_t kBatchLaunches = 64;
-constexpr std::size_t kBatchBytes = std::size_t{256} << 20;
 constexpr std::size_t kCopiesKept = 16;
 
 struct AtomicCounts {
   std::atomic<std::uint64_t> nodes{0}, launches{0}, transfers{0}, donations{0}, fallbacks{0};
-} counts;
+} all_counts;
 
-void count(std::atomic<std::uint64_t>& counter) noexcept {
-  counter.fetch_add(1, std::memory_order_relaxed);
-}
+using OperandSpecs = InlineVector<OperandSpec, 3>;
 
-std::vector<OperandSpec> specs_of(const std::vector<Operand>& operands) {
-  std::vector<OperandSpec> specs;
+OperandSpecs specs_of(const OperandList& operands) {
+  OperandSpecs specs;
   specs.reserve(operands.size());
   for (const Operand& operand : operands) specs.push_back(operand.view.operand);
   return specs;
 }
 
-/// Makes what `stream` does next come after `work`, whose error it takes over. On the CPU the
-/// caller waits, so that an error is this node's alone.
-void order_after(Stream& stream, const Ref<Completion>& work) {
-  if (!work) return;
-  if (!work->done() && &stream.device() != &cpu_device()) return stream.wait_for(work);
-  try {
-    work->wait();
-  } catch (const Error& error) {
-    throw InheritedError(error.code(), error.what());
-  }
+std::span<const OperandSpec> span_of(const OperandSpecs& specs) {
+  return {specs.begin(), specs.size()};
 }
 
-[[noreturn]] void refuse(const Op& op, const std::vector<OperandSpec>& inputs,
-                         std::string_view device, const std::string& reason) {
+OperandList one(Operand operand) {
+  OperandList operands;
+  operands.push_back(std::move(operand));
+  return operands;
+}
+
+[[noreturn]] void refuse(const Op& op, std::span<const OperandSpec> inputs, std::string_view device,
+                         const std::string& reason) {
   std::string specs;
   for (const OperandSpec& input : inputs) {
     if (!specs.empty()) specs += ", ";
@@ -54,132 +48,72 @@ void order_after(Stream& stream, const Ref<Completion>& work) {
   fail(ErrorCode::unsupported, "{}({}): no kernel on {}: {}", name(op), specs, device, reason);
 }
 
-Failure failure_of(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const Error& e) {
-    return {e.code(), e.what()};
-  } catch (const std::exception& e) {
-    return {ErrorCode::backend, e.what()};
-  } catch (...) {
-    return {ErrorCode::backend, "an exception of unknown type"};
-  }
-}
-
 }  // namespace
 
 EvalCounts eval_counts() noexcept {
-  return {counts.nodes, counts.launches, counts.transfers, counts.donations, counts.fallbacks};
+  return {all_counts.nodes, all_counts.launches, all_counts.transfers, all_counts.donations,
+          all_counts.fallbacks};
 }
 
-// ---- Batches
-
-Launcher::Batch& Launcher::batch_of(Device& device) {
-  for (Batch& batch : batches_) {
-    if (batch.device == &device) return batch;
-  }
-  Batch& batch = batches_.emplace_back();
-  batch.device = &device;
-  batch.stream = device.default_stream();
-  return batch;
-}
-
-bool Launcher::holds(const Node& node) const noexcept {
-  return std::ranges::any_of(batches_, [&](const Batch& batch) {
-    return std::ranges::any_of(batch.nodes, [&](const Ref<Node>& n) { return n.get() == &node; });
-  });
-}
-
-void Launcher::submit_all() noexcept {
-  for (Batch& batch : batches_) submit(batch);
-}
-
-void Launcher::note_end(const Batch& batch, const Ref<Completion>& end) {
-  for (const Ref<Node>& node : batch.nodes) {
-    for (std::uint32_t i = 0; i < node->outputs().size(); ++i) {
-      const Ref<Buffer>& buffer = node->result(i).buffer;
-      if (batch.writes.contains(buffer.get())) buffer->note_write(end);
-    }
-  }
-  for (const Ref<Buffer>& buffer : batch.copies) buffer->note_write(end);
-  for (const Ref<Buffer>& buffer : batch.reads) buffer->note_read(end);
-}
-
-void Launcher::release(Array input) noexcept {
-  const Node& node = *input.node();
-  constexpr std::int64_t kHereAndInBatch = 2;
-  if (node.state() != Node::State::running || node.use_count() != kHereAndInBatch) return;
-  for (Batch& batch : batches_) {
-    const auto found = std::ranges::find(batch.nodes, input.node());
-    if (found == batch.nodes.end()) continue;
-    std::swap(*found, batch.nodes.back());
-    batch.nodes.pop_back();
-    return;
-  }
-}
-
-std::optional<Failure> Launcher::submit(Batch& batch) noexcept {
-  if (!batch.open) return std::nullopt;
-  std::optional<Failure> failure;
-  try {
-    const Ref<Completion> end = batch.stream->submit();
-    if (end->done()) {
-      end->wait();
-    } else {
-      note_end(batch, end);
-    }
-  } catch (...) {
-    failure = failure_of(std::current_exception());
-  }
-  for (const Ref<Node>& node : batch.nodes) {
-    if (failure) {
-      node->fail(*failure);
-    } else {
-      node->publish();
-    }
-  }
-  batch.open = false;
-  batch.launches = batch.bytes = 0;
-  batch.nodes.clear();
-  batch.reads.clear();
-  batch.copies.clear();
-  batch.writes.clear();
-  return failure;
-}
-
-void Launcher::join(const Ref<Node>& node, const std::vector<Operand>& results) {
-  Batch& batch = batch_of(results.front().view.buffer->device());
-  const bool worked = std::ranges::any_of(results, &Operand::written);
-  if (!worked && !batch.open) return node->publish();  // another look at memory that others know
-  batch.nodes.push_back(node);
-  batch.open = true;
-  if (!worked) return;
-  for (const Operand& result : results) batch.bytes += span_bytes(result.view.operand);
-  // On the CPU there is nothing to gain from batches, and intermediates would outlive their use.
-  if (batch.device == &cpu_device() || batch.launches >= kBatchLaunches ||
-      batch.bytes >= kBatchBytes) {
-    submit(batch);
-  }
+Launcher::~Launcher() {
+  batches_.submit_all();
+  all_counts.nodes += counts_.nodes;
+  all_counts.launches += counts_.launches;
+  all_counts.transfers += counts_.transfers;
+  all_counts.donations += counts_.donations;
+  all_counts.fallbacks += counts_.fallbacks;
 }
 
 // ---- Nodes
 
-void Launcher::run(const Ref<Node>& node, std::vector<Operand> operands) {
-  count(counts.nodes);
-  std::vector<Operand> results;
-  if (is_view(node->op())) {
-    results.push_back(run_view(node->op(), std::move(operands.front()), node->outputs().front()));
-  } else {
-    results = compute(*node, std::move(operands));
+/// Rule 11: in place only by proof. The handle given here, the open batch's on a node that waits in
+/// it, the node's own on the buffer and those of batches that read it must be the only ones; nobody
+/// else can make another.
+Operand Launcher::operand_of(const Array& input) {
+  const Node& node = *input.node();
+  const View& view = node.result(input.output());
+  const bool waits = node.state() == Node::State::running;
+  const std::int64_t node_handles = waits ? 2 : 1;
+  bool unshared = proven(OwnershipCheck::node_handles, node.use_count() == node_handles) &&
+                  proven(OwnershipCheck::buffer_handles,
+                         view.buffer->use_count() == 1 + batches_.handles_on(*view.buffer));
+  if (unshared && NoDonation::active()) unshared = false;
+  return {view, waits ? batches_.writing(*view.buffer) : nullptr, unshared, false};
+}
+
+void Launcher::run(const Ref<Node>& node, OperandList operands) {
+  ++counts_.nodes;
+  OperandList results = results_of(*node, std::move(operands));
+  for (std::uint32_t i = 0; i < node->output_count(); ++i) {
+    node->set_result(i, results[i].view);
   }
-  std::vector<View> views;
-  views.reserve(results.size());
-  for (const Operand& result : results) views.push_back(result.view);
-  node->set_results(std::move(views));
   join(node, results);
 }
 
-std::vector<Operand> Launcher::compute(const Node& node, std::vector<Operand> operands) {
+/// Results that open batches make are known with those batches.
+void Launcher::join(const Ref<Node>& node, const OperandList& results) {
+  Batch* batch = nullptr;
+  for (const Operand& result : results) {
+    if (!result.batch || !result.batch->open || result.batch == batch) continue;
+    if (batch) batches_.submit_or_throw(*result.batch);
+    if (!batch) batch = result.batch;
+  }
+  if (!batch) return node->publish();
+  batches_.join(*batch, node);
+}
+
+OperandList Launcher::results_of(const Node& node, OperandList operands) {
+  if (const auto* depends = std::get_if<Depends>(&node.op())) {
+    while (operands.size() > static_cast<std::size_t>(depends->values)) operands.pop_back();
+    return operands;
+  }
+  if (is_view(node.op())) {
+    return one(run_view(node.op(), std::move(operands.front()), node.spec(0)));
+  }
+  return compute(node, std::move(operands));
+}
+
+OperandList Launcher::compute(const Node& node, OperandList operands) {
   const Op& op = node.op();
   if (std::holds_alternative<Contiguous>(op) && is_contiguous(operands.front().view.operand)) {
     return operands;
@@ -187,41 +121,63 @@ std::vector<Operand> Launcher::compute(const Node& node, std::vector<Operand> op
   if (writes_state(op) && !is_contiguous(operands.front().view.operand)) {
     operands.front() = contiguous_copy(std::move(operands.front()));
   }
+  InlineVector<TensorSpec, 1> outputs;
+  for (std::uint32_t i = 0; i < node.output_count(); ++i) outputs.push_back(node.spec(i));
+  const std::span<const TensorSpec> specs(outputs.begin(), outputs.size());
   Device& cpu = cpu_device();
   if (node.pin() && node.pin() != &cpu) {
-    Legal legal = legalize(*node.pin(), op, specs_of(operands));
+    Legal legal = legalize(*node.pin(), op, span_of(specs_of(operands)));
     if (legal.how != Legal::How::no) {
-      return run_legal(*node.pin(), op, std::move(legal), std::move(operands), node.outputs());
+      Batch& batch = batches_.of(*node.pin(), node.stream());
+      return run_legal(batch, op, std::move(legal), std::move(operands), specs);
     }
-    count(counts.fallbacks);
-    submit_all();  // devices work while the CPU does
+    ++counts_.fallbacks;
+    batches_.submit_all();  // devices work while the CPU does
   }
-  return run_op(cpu, op, std::move(operands), node.outputs());
+  return run_op(batches_.of(cpu), op, std::move(operands), specs);
 }
 
-std::vector<Operand> Launcher::run_op(Device& device, const Op& op, std::vector<Operand> operands,
-                                      std::span<const TensorSpec> outputs) {
-  Legal legal = legalize(device, op, specs_of(operands));
-  return run_legal(device, op, std::move(legal), std::move(operands), outputs);
+OperandList Launcher::run_op(Batch& batch, const Op& op, OperandList operands,
+                             std::span<const TensorSpec> outputs) {
+  const OperandSpecs inputs = specs_of(operands);
+  if (!batch.on_cpu) {
+    return run_legal(batch, op, legalize(*batch.device, op, span_of(inputs)), std::move(operands),
+                     outputs);
+  }
+  KernelMemo& memo = KernelMemo::of_thread();
+  const bool here = std::ranges::all_of(
+      operands, [&](const Operand& o) { return &o.view.buffer->device() == batch.device; });
+  if (here) {
+    if (const KernelMemo::Entry* known = memo.find(op, span_of(inputs))) {
+      // A copy: a kernel that evaluates may push the entry out.
+      const std::shared_ptr<const Kernel> kernel = known->kernel;
+      return launch(batch, kernel, std::move(operands), known->outputs);
+    }
+  }
+  Legal legal = legalize(*batch.device, op, span_of(inputs));
+  if (here && legal.how == Legal::How::direct && legal.kernel) {
+    memo.add(op, span_of(inputs), legal.kernel, output_operands(op, outputs));
+  }
+  return run_legal(batch, op, std::move(legal), std::move(operands), outputs);
 }
 
-std::vector<Operand> Launcher::run_legal(Device& device, const Op& op, Legal legal,
-                                         std::vector<Operand> operands,
-                                         std::span<const TensorSpec> outputs) {
-  if (legal.how == Legal::How::no) refuse(op, specs_of(operands), device.name(), legal.reason);
+OperandList Launcher::run_legal(Batch& batch, const Op& op, Legal legal, OperandList operands,
+                                std::span<const TensorSpec> outputs) {
+  if (legal.how == Legal::How::no) {
+    refuse(op, span_of(specs_of(operands)), batch.device->name(), legal.reason);
+  }
   for (Operand& operand : operands) {
-    if (&operand.view.buffer->device() == &device) continue;
-    operand = {move_to(device, operand.view), false, false};
+    if (&operand.view.buffer->device() != batch.device) operand = move_to(batch, operand.view);
   }
   if (legal.how == Legal::How::lowered) {
-    return run_lowered(device, legal.lowered, std::move(operands));
+    return run_lowered(batch, legal.lowered, std::move(operands));
   }
   if (legal.how == Legal::How::contiguous) {
     for (std::size_t i = 0; i < operands.size(); ++i) {
       if (legal.copy[i]) operands[i] = contiguous_copy(std::move(operands[i]));
     }
   }
-  return launch(device, op, legal.kernel, std::move(operands), outputs);
+  return launch(batch, legal.kernel, std::move(operands), output_operands(op, outputs));
 }
 
 Operand Launcher::run_view(const Op& op, Operand operand, TensorSpec result) {
@@ -244,7 +200,7 @@ namespace {
 /// The values of a lowered op's inputs and steps, each dropped at its last use.
 class StepValues {
  public:
-  StepValues(const Lowered& lowered, std::vector<Operand> inputs) {
+  StepValues(const Lowered& lowered, OperandList inputs) {
     inputs_ = std::move(inputs);
     input_uses_.resize(inputs_.size());
     steps_.resize(lowered.steps.size());
@@ -261,10 +217,10 @@ class StepValues {
         source.from_input ? inputs_[source.index] : steps_[source.index][source.output];
     int& left = uses(source);
     if (--left == 0) return std::move(value);
-    value.unshared = false;
+    value.unshared = proven(OwnershipCheck::last_use, false) && value.unshared;
     return value;
   }
-  void set(std::size_t step, std::vector<Operand> outputs) {
+  void set(std::size_t step, OperandList outputs) {
     steps_[step] = std::move(outputs);
     step_uses_[step].resize(steps_[step].size());
   }
@@ -277,20 +233,19 @@ class StepValues {
     return outputs[source.output];
   }
 
-  std::vector<Operand> inputs_;
+  OperandList inputs_;
   std::vector<int> input_uses_;
-  std::vector<std::vector<Operand>> steps_;
+  std::vector<OperandList> steps_;
   std::vector<std::vector<int>> step_uses_;
 };
 
 }  // namespace
 
-std::vector<Operand> Launcher::run_lowered(Device& device, const Lowered& lowered,
-                                           std::vector<Operand> operands) {
+OperandList Launcher::run_lowered(Batch& batch, const Lowered& lowered, OperandList operands) {
   StepValues values(lowered, std::move(operands));
   for (std::size_t i = 0; i < lowered.steps.size(); ++i) {
     const LoweredStep& step = lowered.steps[i];
-    std::vector<Operand> sources;
+    OperandList sources;
     std::vector<TensorSpec> specs;
     for (const LoweredStep::Source& source : step.sources) {
       sources.push_back(values.take(source));
@@ -298,76 +253,77 @@ std::vector<Operand> Launcher::run_lowered(Device& device, const Lowered& lowere
     }
     std::vector<TensorSpec> outputs = infer(step.op, specs);
     if (is_view(step.op)) {
-      values.set(i, {run_view(step.op, std::move(sources.front()), std::move(outputs.front()))});
+      values.set(i, one(run_view(step.op, std::move(sources.front()), std::move(outputs.front()))));
     } else {
-      values.set(i, run_op(device, step.op, std::move(sources), outputs));
+      values.set(i, run_op(batch, step.op, std::move(sources), outputs));
     }
   }
-  std::vector<Operand> results;
+  OperandList results;
   for (const LoweredStep::Source& source : lowered.outputs) results.push_back(values.take(source));
   return results;
 }
 
 // ---- Kernels
 
-std::vector<Operand> Launcher::launch(Device& device, const Op& op,
-                                      const std::shared_ptr<const Kernel>& kernel,
-                                      std::vector<Operand> operands,
-                                      std::span<const TensorSpec> outputs) {
-  std::vector<OperandSpec> output_specs = output_operands(op, outputs);
-  std::vector<Operand> results;
-  results.reserve(output_specs.size());
-  for (std::size_t i = 0; i < output_specs.size(); ++i) {
-    results.push_back(place_output(device, *kernel, i, std::move(output_specs[i]), operands));
+OperandList Launcher::launch(Batch& batch, const std::shared_ptr<const Kernel>& kernel,
+                             OperandList operands, std::span<const OperandSpec> outputs) {
+  OperandList results;
+  results.reserve(outputs.size());
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    results.push_back(place_output(batch, *kernel, i, outputs[i], operands));
   }
-  Batch& batch = batch_of(device);
-  std::vector<View> inputs, targets;
+  InlineVector<View, 3> inputs;
+  InlineVector<View, 1> targets;
   inputs.reserve(operands.size());
   for (Operand& operand : operands) {
-    order_after(*batch.stream, operand.view.buffer->last_write());
-    // What is read within the batch that wrote it, or by its only owner, needs no note.
-    const bool noted =
-        operand.unshared || operand.written || batch.writes.contains(operand.view.buffer.get());
-    if (!noted) batch.reads.push_back(operand.view.buffer);
+    batches_.order_after_writes(batch, *operand.view.buffer);
+    batches_.note_read(batch, operand.view.buffer, operand.unshared || operand.written);
     inputs.push_back(std::move(operand.view));
   }
-  for (const Operand& result : results) {
-    batch.writes.insert(result.view.buffer.get());
+  for (Operand& result : results) {
+    batches_.note_write(batch, *result.view.buffer);
+    result.batch = batch.on_cpu ? nullptr : &batch;
     targets.push_back(result.view);
   }
   const View scratch = workspace(batch, kernel->traits().workspace_bytes);
-  batch.open = true;
-  count(counts.launches);
-  batch.stream->encode(kernel, inputs, targets, scratch, View{});
+  ++counts_.launches;
   ++batch.launches;
+  batches_.add_to(batch, [&](Stream& stream) {
+    stream.encode(kernel, {inputs.begin(), inputs.size()}, {targets.begin(), targets.size()},
+                  scratch, View{});
+  });
   return results;
 }
 
-Operand Launcher::place_output(Device& device, const Kernel& kernel, std::size_t output,
-                               OperandSpec spec, std::vector<Operand>& operands) {
+Operand Launcher::place_output(Batch& batch, const Kernel& kernel, std::size_t output,
+                               const OperandSpec& spec, OperandList& operands) {
   const std::size_t bytes = span_bytes(spec);
   for (const KernelTraits::Alias& alias : kernel.traits().aliases) {
     if (alias.output != output) continue;
     Operand& input = operands[alias.input];
-    if (alias.required && !input.unshared) input = contiguous_copy(std::move(input));
-    const bool fits = is_contiguous(input.view.operand) && byte_size(input.view.spec()) == bytes;
-    if (!input.unshared || !(fits || alias.required)) continue;
-    for (const Ref<Completion>& use : input.view.buffer->last_uses()) {
-      order_after(*batch_of(device).stream, use);
+    if (alias.required && !input.unshared) {
+      input = contiguous_copy(std::move(input));
+      input.unshared = true;
     }
-    count(counts.donations);
-    input.unshared = false;  // one output may have it
+    const bool fits = proven(OwnershipCheck::same_bytes, is_contiguous(input.view.operand)) &&
+                      byte_size(input.view.spec()) == bytes;
+    if (!input.unshared || !(fits || alias.required) || bytes == 0) continue;
+    if (!proven(OwnershipCheck::pending_uses, false)) {
+      batches_.order_after_uses(batch, *input.view.buffer);
+    }
+    ++counts_.donations;
+    input.unshared = proven(OwnershipCheck::one_output, false);
     input.written = true;
-    return {{input.view.buffer, input.view.offset, std::move(spec)}, true, true};
+    return {{input.view.buffer, input.view.offset, spec}, nullptr, true, true};
   }
-  return {{device.allocate(bytes), 0, std::move(spec)}, true, true};
+  return {{batches_.allocate(batch, bytes), 0, spec}, nullptr, true, true};
 }
 
 View Launcher::workspace(Batch& batch, std::size_t bytes) {
   if (bytes == 0) return {};
   if (!batch.scratch || batch.scratch->size() < bytes) {
     batch.scratch = nullptr;  // before the next, so that both need not fit
-    batch.scratch = batch.device->allocate(bytes);
+    batch.scratch = batches_.allocate(batch, bytes);
   }
   const TensorSpec spec{DType::u8, {static_cast<std::int64_t>(bytes)}};
   return {batch.scratch, 0, OperandSpec::contiguous(spec)};
@@ -375,65 +331,56 @@ View Launcher::workspace(Batch& batch, std::size_t bytes) {
 
 Operand Launcher::contiguous_copy(Operand operand) {
   Device& device = operand.view.buffer->device();
-  const std::vector<OperandSpec> inputs = {operand.view.operand};
-  const TensorSpec spec = operand.view.spec();
-  const std::vector<OperandSpec> outputs = {OperandSpec::contiguous(spec)};
-  const Prepared prepared = device.prepare_cached(Contiguous{}, inputs, outputs);
-  if (!prepared) refuse(Contiguous{}, inputs, device.name(), prepared.reason);
-  std::vector<Operand> operands;
-  operands.push_back(std::move(operand));
-  return std::move(
-      launch(device, Contiguous{}, prepared.kernel, std::move(operands), {&spec, 1}).front());
+  Batch& batch = operand.batch ? *operand.batch : batches_.of(device);
+  const OperandSpec input = operand.view.operand;
+  const OperandSpec output = OperandSpec::contiguous(input.spec);
+  const Prepared prepared = device.prepare_cached(Contiguous{}, {&input, 1}, {&output, 1});
+  if (!prepared) refuse(Contiguous{}, {&input, 1}, device.name(), prepared.reason);
+  return std::move(launch(batch, prepared.kernel, one(std::move(operand)), {&output, 1}).front());
 }
 
 // ---- From device to device
 
-View Launcher::move_to(Device& device, const View& view) {
+Operand Launcher::move_to(Batch& batch, const View& view) {
+  Device& device = *batch.device;
   Device& source = view.buffer->device();
-  if (&source == &device) return view;
+  if (&source == &device) return {view};
   const std::size_t bytes = span_bytes(view.operand);
   for (const Copied& known : copied_) {
     if (known.source == view.buffer && known.offset == view.offset && known.bytes == bytes &&
         &known.copy.buffer->device() == &device) {
-      return {known.copy.buffer, 0, view.operand};
+      return {{known.copy.buffer, 0, view.operand}, batches_.writing(*known.copy.buffer)};
     }
   }
   // Host memory is copied by the device that reads it. What a device made, it copies itself, into
   // memory that the host sees, as part of the submission that makes it.
   const bool from_host = &source == &cpu_device();
-  Batch& batch = batch_of(from_host ? device : source);
+  Batch* maker = from_host ? &batch : batches_.writing(*view.buffer);
+  if (!maker) maker = &batches_.of(source);
   Ref<Buffer> target =
-      device.allocate(bytes, from_host ? MemoryKind::local : MemoryKind::host_visible);
-  order_after(*batch.stream, view.buffer->last_write());
-  batch.open = true;
-  batch.reads.push_back(view.buffer);
-  batch.copies.push_back(target);
-  batch.stream->copy(view.buffer, view.offset, target, 0, bytes);
-  count(counts.transfers);
-  if (!from_host) {
-    if (const std::optional<Failure> failure = submit(batch)) {
-      throw InheritedError(failure->code, failure->message);
-    }
-  }
+      batches_.allocate(device, bytes, from_host ? MemoryKind::local : MemoryKind::host_visible);
+  batches_.order_after_writes(*maker, *view.buffer);
+  batches_.note_read(*maker, view.buffer, false);
+  batches_.note_copy(*maker, target);
+  batches_.add_to(*maker,
+                  [&](Stream& stream) { stream.copy(view.buffer, view.offset, target, 0, bytes); });
+  ++counts_.transfers;
+  if (!from_host) batches_.submit_or_throw(*maker);
   View copy{std::move(target), 0, view.operand};
   if (copied_.size() == kCopiesKept) copied_.pop_front();
   copied_.push_back({view.buffer, view.offset, bytes, copy});
-  return copy;
+  return {std::move(copy), from_host ? maker : nullptr};
 }
 
 View Launcher::read_on_host(const View& view) {
+  Batch& cpu = batches_.of(cpu_device());
   View result = view;
-  if (!view.buffer->host()) result = move_to(cpu_device(), view);
+  if (!view.buffer->host()) result = move_to(cpu, view).view;
   result.buffer->wait_for_writes();
   if (is_contiguous(result.operand)) return result;
-  result = move_to(cpu_device(), result);
+  result = move_to(cpu, result).view;
   result.buffer->wait_for_writes();
-  const Operand copy = contiguous_copy({result, false, false});
-  Batch& batch = batch_of(cpu_device());
-  batch.copies.push_back(copy.view.buffer);
-  if (const std::optional<Failure> failure = submit(batch)) failure->raise();
-  copy.view.buffer->wait_for_writes();
-  return copy.view;
+  return contiguous_copy({result}).view;
 }
 
 }  // namespace heddle

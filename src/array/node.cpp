@@ -2,6 +2,10 @@
 
 #include <utility>
 
+#include "array/evaluating_thread.h"
+#include "array/tracer.h"
+#include "heddle/device.h"
+
 namespace heddle {
 
 namespace {
@@ -17,20 +21,25 @@ thread_local std::vector<Array>* dying_inputs = nullptr;
 
 }  // namespace
 
-Node::Node(Op op, std::vector<Array> inputs, std::vector<TensorSpec> outputs, Device* pin)
-    : op_(std::move(op)),
-      outputs_(std::move(outputs)),
-      pin_(pin),
+std::shared_ptr<const Failure> out_of_host_memory() noexcept {
+  static const auto instance = std::make_shared<const Failure>(
+      Failure{ErrorCode::out_of_memory, "there is no host memory left"});
+  return instance;
+}
+
+Node::Node(Op op, Inputs inputs, std::span<const TensorSpec> outputs, BuiltUnder context)
+    : leaf_(heddle::is_leaf(op)),
       sequence_(next_sequence()),
-      inputs_(std::move(inputs)) {}
+      inputs_(std::move(inputs)),
+      op_(std::move(op)),
+      built_(std::move(context)) {
+  outputs_.reserve(outputs.size());
+  for (const TensorSpec& spec : outputs) outputs_.push_back({nullptr, 0, {spec, {}}});
+}
 
 Node::Node(Constant constant, View view)
-    : op_(std::move(constant)),
-      outputs_{view.spec()},
-      pin_(nullptr),
-      sequence_(next_sequence()),
-      state_(State::done) {
-  results_.push_back(std::move(view));
+    : state_(State::done), leaf_(true), sequence_(next_sequence()), op_(std::move(constant)) {
+  outputs_.push_back(std::move(view));
 }
 
 Node::~Node() {
@@ -39,7 +48,8 @@ Node::~Node() {
     for (Array& input : inputs_) dying_inputs->push_back(std::move(input));
     return;
   }
-  std::vector<Array> inputs = std::move(inputs_);
+  std::vector<Array> inputs;
+  for (Array& input : inputs_) inputs.push_back(std::move(input));
   dying_inputs = &inputs;
   while (!inputs.empty()) {
     // Taken out first: dropping it may add its own inputs to the list.
@@ -53,20 +63,54 @@ void Node::wait_while_running() const noexcept {
   while (state() == State::running) state_.wait(State::running, std::memory_order_acquire);
 }
 
-std::optional<std::vector<Array>> Node::claim() {
+std::optional<Node::Inputs> Node::claim() {
   const std::lock_guard lock(mutex_);
   if (state() != State::pending) return std::nullopt;
+  const bool traced = built_.tracer && built_.tracer->open();
+  Inputs inputs =
+      traced ? Inputs(std::span<const Array>(inputs_.begin(), inputs_.size())) : std::move(inputs_);
+  owner_.store(&EvaluatingThread::current(), std::memory_order_release);
   state_.store(State::running, std::memory_order_release);
-  return std::move(inputs_);
+  return inputs;
 }
 
-void Node::fail(Failure failure) {
-  results_.clear();
-  failure_ = std::make_unique<const Failure>(std::move(failure));
+void Node::set_result(std::uint32_t output, View view) noexcept {
+  View& result = outputs_[output];
+  result.buffer = std::move(view.buffer);
+  result.offset = view.offset;
+  result.operand.layout = std::move(view.operand.layout);
+}
+
+void Node::publish() noexcept {
+  if (!inputs_.empty()) {
+    if (built_.tracer->keep(*this)) return;
+    take_inputs();
+  }
+  settle(State::done);
+}
+
+void Node::fail(std::shared_ptr<const Failure> failure) noexcept {
+  for (View& output : outputs_) output.buffer = nullptr;
+  failure_ = std::move(failure);
+  const Inputs dropped = take_inputs();
   settle(State::failed);
 }
 
+void Node::let_go() noexcept {
+  Inputs dropped;  // outside the lock: others may die with them
+  const std::lock_guard lock(mutex_);
+  if (state() != State::retained) return;
+  dropped = std::move(inputs_);
+  state_.store(State::done, std::memory_order_release);
+}
+
+Node::Inputs Node::take_inputs() noexcept {
+  const std::lock_guard lock(mutex_);
+  return std::move(inputs_);
+}
+
 void Node::settle(State state) noexcept {
+  owner_.store(nullptr, std::memory_order_release);
   state_.store(state, std::memory_order_release);
   state_.notify_all();
 }

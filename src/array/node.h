@@ -1,7 +1,8 @@
 // A lazy node: an op on inputs, what it gives, and, once it has run, the memory that holds that.
 //
-// A node goes from pending through running to done or failed and never back. Whoever claims it runs
-// it; its lock guards only the moment at which inputs are read or taken, never the computation.
+// A node goes from pending through running to done (or retained, by a tracer, and then done) or
+// failed, and never back. Whoever claims it runs it; its lock guards only the moment at which
+// inputs are read or taken, never the computation.
 #pragma once
 
 #include <atomic>
@@ -9,14 +10,20 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <source_location>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "base/inline_vector.h"
 #include "heddle/array.h"
 
 namespace heddle {
 
 class Device;
+class EvaluatingThread;
+class Stream;
+class Tracer;
 
 /// An error as a node keeps it: every read throws a new one that says the same.
 struct Failure {
@@ -25,11 +32,23 @@ struct Failure {
   [[noreturn]] void raise() const { throw Error(code, message); }
 };
 
+/// The failure of what was to say something else but found no memory for it.
+std::shared_ptr<const Failure> out_of_host_memory() noexcept;
+
+/// What a node takes from where it was built, and not from its inputs.
+struct BuiltUnder {
+  Device* pin = nullptr;  // the device that the node is pinned to, or null
+  Ref<Stream> stream;     // of that device; null for its default
+  Ref<Tracer> tracer;     // null when nobody traces
+  std::source_location where;
+};
+
 class Node final : public RefCounted {
  public:
-  enum class State : std::uint8_t { pending, running, done, failed };
+  enum class State : std::uint8_t { pending, running, retained, done, failed };
+  using Inputs = InlineVector<Array, 3>;  // as many as most ops have
 
-  Node(Op op, std::vector<Array> inputs, std::vector<TensorSpec> outputs, Device* pin);
+  Node(Op op, Inputs inputs, std::span<const TensorSpec> outputs, BuiltUnder context);
   /// A value that exists: done from the start. The value is in `view`, which need not be how
   /// `constant` holds it.
   Node(Constant constant, View view);
@@ -37,59 +56,89 @@ class Node final : public RefCounted {
   ~Node() override;
 
   const Op& op() const noexcept { return op_; }
-  const std::vector<TensorSpec>& outputs() const noexcept { return outputs_; }
-  /// The device the node is pinned to, or null.
-  Device* pin() const noexcept { return pin_; }
+  bool is_leaf() const noexcept { return leaf_; }
+  std::uint32_t output_count() const noexcept {
+    return static_cast<std::uint32_t>(outputs_.size());
+  }
+  const TensorSpec& spec(std::uint32_t output) const noexcept {
+    return outputs_[output].operand.spec;
+  }
+  Device* pin() const noexcept { return built_.pin; }
+  const Ref<Stream>& stream() const noexcept { return built_.stream; }
+  /// The line of the call that made the node.
+  const std::source_location& where() const noexcept { return built_.where; }
   /// Rises from node to node in the order in which the process builds them: sources come before
   /// consumers.
   std::uint64_t sequence() const noexcept { return sequence_; }
 
   /// What other threads did before the node got there is visible to the caller.
   State state() const noexcept { return state_.load(std::memory_order_acquire); }
-  bool settled() const noexcept { return state() >= State::done; }
+  bool settled() const noexcept { return state() >= State::retained; }
+  bool has_value() const noexcept { return settled() && state() != State::failed; }
   /// Returns once nobody runs the node.
   void wait_while_running() const noexcept;
+  /// The thread that runs the node, if any does.
+  EvaluatingThread* owner() const noexcept { return owner_.load(std::memory_order_acquire); }
 
   /// Calls visit(input) for each input, under the node's lock. False, without a call, if the node
-  /// is no longer pending: it then has its value, or another thread is making it.
+  /// is not pending: it then has its value, or another thread is making it.
   template <class Visit>
   bool visit_pending(Visit&& visit) const {
-    const std::lock_guard lock(mutex_);
-    if (state() != State::pending) return false;
-    for (const Array& input : inputs_) visit(input);
-    return true;
+    return visit_inputs_in(State::pending, visit);
+  }
+  /// The same for a node whose inputs a tracer retains.
+  template <class Visit>
+  bool visit_retained(Visit&& visit) const {
+    return visit_inputs_in(State::retained, visit);
   }
 
-  /// The memory of output `output` of a node that is done (or being run by the caller), which may
-  /// be in flight on its device.
-  const View& result(std::uint32_t output) const noexcept { return results_[output]; }
+  /// The memory of output `output` of a node that has a value (or is being run by the caller),
+  /// which may be in flight on its device.
+  const View& result(std::uint32_t output) const noexcept { return outputs_[output]; }
   /// Of a node that failed.
-  const Failure& failure() const noexcept { return *failure_; }
+  const std::shared_ptr<const Failure>& failure() const noexcept { return failure_; }
 
   // For the one that runs the node.
 
-  /// Pending to running: the inputs, which the node no longer holds. Nothing if someone else was
-  /// first.
-  std::optional<std::vector<Array>> claim();
-  /// Keeps the results, still unseen by other threads.
-  void set_results(std::vector<View> results) noexcept { results_ = std::move(results); }
-  /// Running to done, or failed; wakes those who wait.
-  void publish() noexcept { settle(State::done); }
-  void fail(Failure failure);
+  /// Pending to running: the inputs, which the node no longer holds unless it is traced. Nothing if
+  /// someone else was first.
+  std::optional<Inputs> claim();
+  /// Keeps the memory of an output, still unseen by other threads.
+  void set_result(std::uint32_t output, View view) noexcept;
+  /// Running to done (or retained), or failed; wakes those who wait.
+  void publish() noexcept;
+  void fail(std::shared_ptr<const Failure> failure) noexcept;
+
+  // For the tracer.
+
+  /// Running to retained.
+  void retain() noexcept { settle(State::retained); }
+  /// Retained to done.
+  void let_go() noexcept;
 
  private:
+  template <class Visit>
+  bool visit_inputs_in(State wanted, Visit& visit) const {
+    const std::lock_guard lock(mutex_);
+    if (state() != wanted) return false;
+    for (const Array& input : inputs_) visit(input);
+    return true;
+  }
+  Inputs take_inputs() noexcept;
   void settle(State state) noexcept;
 
-  const Op op_;
-  const std::vector<TensorSpec> outputs_;
-  Device* const pin_;
-  const std::uint64_t sequence_;
-
-  mutable std::mutex mutex_;
-  std::vector<Array> inputs_;
+  // In the order that makes evaluation touch the fewest cache lines: what it reads of every node
+  // comes first, then the index of the op, which lies at its end, beside the outputs.
   std::atomic<State> state_{State::pending};
-  std::vector<View> results_;
-  std::unique_ptr<const Failure> failure_;
+  const bool leaf_;
+  std::atomic<EvaluatingThread*> owner_{nullptr};
+  const std::uint64_t sequence_;
+  mutable std::mutex mutex_;
+  Inputs inputs_;
+  const Op op_;
+  InlineVector<View, 1> outputs_;  // their specs never change
+  const BuiltUnder built_;
+  std::shared_ptr<const Failure> failure_;
 };
 
 }  // namespace heddle

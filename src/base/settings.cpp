@@ -93,6 +93,11 @@ const std::array kSettings{
             [](std::string_view text, Settings& s) {
               return parse_int(text, 1, 1'000'000, s.width_limit);
             }},
+    Setting{"HEDDLE_BATCHES_IN_FLIGHT", "8", "a number from 1 to 1000000",
+            "batches of lazy work on one stream of a device that may run or wait there",
+            [](std::string_view text, Settings& s) {
+              return parse_int(text, 1, 1'000'000, s.batches_in_flight);
+            }},
 };
 
 using Lookup = const char* (*)(const char* name);

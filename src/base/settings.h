@@ -17,6 +17,7 @@ struct Settings {
   bool fuse = true;                     // HEDDLE_FUSE
   bool repack = true;                   // HEDDLE_REPACK
   int width_limit = 20;                 // HEDDLE_WIDTH_LIMIT
+  int batches_in_flight = 8;            // HEDDLE_BATCHES_IN_FLIGHT
 };
 
 /// The settings of this process, read once. Throws invalid_argument naming a variable whose value

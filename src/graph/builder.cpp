@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "array/node.h"
+#include "array/tracer.h"
 #include "base/check.h"
 #include "graph/capture.h"
 #include "graph/versions.h"
@@ -139,6 +139,7 @@ Graph GraphBuilder::build() const {
 
 Graph trace(const std::function<std::vector<Array>(const std::vector<Array>&)>& function,
             std::span<const TensorSpec> inputs) {
+  const TracerScope scope;  // what the function looked at on its way stays part of the graph
   GraphBuilder builder;
   std::vector<Array> arguments;
   for (std::size_t i = 0; i < inputs.size(); ++i) {

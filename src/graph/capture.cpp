@@ -19,13 +19,15 @@ struct Found {
   bool done = false;
 };
 
-/// The inputs of a node that is still to run; nothing, once it is done. A node that another thread
-/// is running counts as done as soon as it is.
-std::optional<std::vector<Array>> pending_inputs(const Node& node) {
+/// The inputs of a node that is still to run, or was run by what is being traced; nothing, once it
+/// is done. A node that another thread is running counts as done as soon as it is.
+std::optional<std::vector<Array>> inputs_to_follow(const Node& node) {
   std::vector<Array> inputs;
-  if (node.visit_pending([&](const Array& input) { inputs.push_back(input); })) return inputs;
+  const auto add = [&](const Array& input) { inputs.push_back(input); };
+  if (node.visit_pending(add)) return inputs;
   node.wait_while_running();
-  if (node.state() == Node::State::failed) node.failure().raise();
+  if (node.state() == Node::State::failed) node.failure()->raise();
+  if (node.visit_retained(add)) return inputs;
   return std::nullopt;
 }
 
@@ -42,7 +44,7 @@ std::vector<Found> reach(std::span<const Array> roots) {
   while (!open.empty()) {
     Found next{std::move(open.back()), {}, false};
     open.pop_back();
-    auto inputs = pending_inputs(*next.node);
+    auto inputs = inputs_to_follow(*next.node);
     next.done = !inputs;
     if (inputs) next.inputs = std::move(*inputs);
     for (const Array& input : next.inputs) visit(input);
@@ -71,7 +73,7 @@ class Builder {
     if (const auto found = nodes_.find(node); found != nodes_.end()) {
       return {found->second, array.output()};
     }
-    const auto [found, added] = constants_.try_emplace({node, array.output()}, ValueId{});
+    const auto [found, added] = values_.try_emplace({node, array.output()}, ValueId{});
     if (added) {
       Constant constant = constant_of(array);
       const TensorSpec spec = constant.spec;
@@ -80,12 +82,23 @@ class Builder {
     return found->second;
   }
 
-  void add_pending(const Found& found) {
-    GraphNode node{found.node->op(), {}, found.node->outputs()};
+  void add_node(const Found& found) {
+    if (std::holds_alternative<Depends>(found.node->op())) return forward(found);
+    GraphNode node{found.node->op(), {}, {}};
+    for (std::uint32_t i = 0; i < found.node->output_count(); ++i) {
+      node.outputs.push_back(found.node->spec(i));
+    }
     node.inputs.reserve(found.inputs.size());
     for (const Array& input : found.inputs) node.inputs.push_back(value_of(input));
     if (!is_leaf(node.op)) node.pin = found.node->pin();
     nodes_.emplace(found.node.get(), add(std::move(node)));
+  }
+
+  /// A graph has one order, in which what a value depends on was built before it.
+  void forward(const Found& found) {
+    for (std::uint32_t i = 0; i < found.node->output_count(); ++i) {
+      values_[{found.node.get(), i}] = value_of(found.inputs[i]);
+    }
   }
 
   Graph graph;
@@ -97,7 +110,7 @@ class Builder {
   }
 
   std::unordered_map<const Node*, NodeId> nodes_;
-  std::map<std::pair<const Node*, std::uint32_t>, ValueId> constants_;
+  std::map<std::pair<const Node*, std::uint32_t>, ValueId> values_;  // constants and forwarded
 };
 
 }  // namespace
@@ -107,7 +120,7 @@ Captured capture(std::span<const Array> roots) {
   Builder builder;
   builder.graph.nodes.reserve(found.size());
   for (const Found& node : found) {
-    if (!node.done) builder.add_pending(node);
+    if (!node.done) builder.add_node(node);
   }
   std::vector<ValueId> values;
   for (const Array& root : roots) values.push_back(builder.value_of(root));

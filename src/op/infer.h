@@ -65,6 +65,7 @@ Specs infer_op(const Slice&, const Operands&);
 Specs infer_op(const Broadcast&, const Operands&);
 Specs infer_op(const Squeeze&, const Operands&);
 Specs infer_op(const ExpandDims&, const Operands&);
+Specs infer_op(const Depends&, const Operands&);
 
 // Data movement (infer_move.cpp)
 Specs infer_op(const Contiguous&, const Operands&);

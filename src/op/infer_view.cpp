@@ -140,4 +140,10 @@ Specs infer_op(const ExpandDims& op, const Operands& in) {
   return {{in[0].dtype, result}};
 }
 
+Specs infer_op(const Depends& op, const Operands& in) {
+  in.check(op.values >= 1 && op.values <= static_cast<std::int64_t>(in.size()),
+           "{} values of {} inputs ({})", op.values, in.size(), to_string(in.all()));
+  return {in.all().begin(), in.all().begin() + op.values};
+}
+
 }  // namespace heddle

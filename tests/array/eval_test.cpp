@@ -292,7 +292,7 @@ TEST(Errors, EvaluationFromWithinItselfIsAnErrorAndNotADeadlock) {
   const DeviceScope scope(device);
   const Array x = exp(Array({1.0f}));
   device.on_launch = [&] { x.eval(); };
-  expect_invalid([&] { x.eval(); }, {"'exp' is being evaluated by the call that this one"});
+  expect_invalid([&] { x.eval(); }, {"'exp' is being evaluated by a call that waits for"});
   device.on_launch = nullptr;
 }
 

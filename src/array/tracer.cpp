@@ -1,0 +1,42 @@
+#include "array/tracer.h"
+
+#include <utility>
+
+namespace heddle {
+
+namespace {
+
+thread_local TracerScope* innermost = nullptr;
+
+}  // namespace
+
+bool Tracer::keep(Node& node) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (!open()) return false;
+  kept_.push_back(Ref<Node>(&node));
+  node.retain();
+  return true;
+}
+
+void Tracer::close() noexcept {
+  std::vector<Ref<Node>> kept;
+  {
+    const std::lock_guard lock(mutex_);
+    open_.store(false, std::memory_order_release);
+    kept.swap(kept_);
+  }
+  for (const Ref<Node>& node : kept) node->let_go();
+}
+
+TracerScope::TracerScope() : tracer_(make_ref<Tracer>()), outer_(std::exchange(innermost, this)) {}
+
+TracerScope::~TracerScope() {
+  tracer_->close();
+  innermost = outer_;
+}
+
+Ref<Tracer> TracerScope::current() noexcept {
+  return innermost ? innermost->tracer_ : nullptr;
+}
+
+}  // namespace heddle
