@@ -22,12 +22,23 @@ void check_axes(const Operands& in, const Dims& axes, std::size_t rank) {
   }
 }
 
-void check_slice_of_axis(const Operands& in, const Slice& op, std::size_t axis) {
+void check_slice_of_axis(const Operands& in, const Dims& start, const Dims& stop, const Dims& step,
+                         std::size_t axis) {
   const std::int64_t extent = in[0].shape[axis];
-  in.check(op.start[axis] >= 0 && op.start[axis] <= op.stop[axis] && op.stop[axis] <= extent,
-           "[{}:{}] is not within axis {} of {}", op.start[axis], op.stop[axis], axis,
+  const std::int64_t from = start[axis], to = stop[axis];
+  in.check(step[axis] != 0, "the step of axis {} is 0", axis);
+  const bool within = step[axis] > 0 ? 0 <= from && from <= to && to <= extent
+                                     : -1 <= to && to <= from && from < extent;
+  in.check(within, "[{}:{}:{}] is not within axis {} of {}", from, to, step[axis], axis,
            to_string(in[0]));
-  in.check(op.step[axis] >= 1, "step {} on axis {}; the least is 1", op.step[axis], axis);
+}
+
+/// Elements of an axis that from:to:step has, once checked.
+std::int64_t slice_length(std::int64_t from, std::int64_t to, std::int64_t step) {
+  // Towards minus infinity, where every step can be written.
+  const std::int64_t distance = from < to ? from - to : to - from;
+  const std::int64_t stride = step < 0 ? step : -step;
+  return distance / stride + (distance % stride != 0);
 }
 
 void check_slice_of_blocks(const Operands& in, const Slice& op) {
@@ -82,18 +93,22 @@ Specs infer_op(const Transpose& op, const Operands& in) {
   return {{in[0].dtype, result}};
 }
 
-Specs infer_op(const Slice& op, const Operands& in) {
-  in.check_count(1, "x");
+Shape slice_shape(const Operands& in, const Dims& start, const Dims& stop, const Dims& step) {
   const std::size_t rank = in[0].shape.size();
-  in.check(op.start.size() == rank && op.stop.size() == rank && op.step.size() == rank,
-           "start {}, stop {} and step {} do not fit {}", to_string(op.start), to_string(op.stop),
-           to_string(op.step), to_string(in[0]));
+  in.check(start.size() == rank && stop.size() == rank && step.size() == rank,
+           "start {}, stop {} and step {} do not fit {}", to_string(start), to_string(stop),
+           to_string(step), to_string(in[0]));
   Shape result(rank, 0);
   for (std::size_t i = 0; i < rank; ++i) {
-    check_slice_of_axis(in, op, i);
-    const std::int64_t length = op.stop[i] - op.start[i];
-    result[i] = length / op.step[i] + (length % op.step[i] != 0);
+    check_slice_of_axis(in, start, stop, step, i);
+    result[i] = slice_length(start[i], stop[i], step[i]);
   }
+  return result;
+}
+
+Specs infer_op(const Slice& op, const Operands& in) {
+  in.check_count(1, "x");
+  const Shape result = slice_shape(in, op.start, op.stop, op.step);
   if (is_block(in[0].dtype)) check_slice_of_blocks(in, op);
   return {{in[0].dtype, result}};
 }
@@ -138,6 +153,28 @@ Specs infer_op(const ExpandDims& op, const Operands& in) {
     result.push_back(added ? 1 : in[0].shape[from++]);
   }
   return {{in[0].dtype, result}};
+}
+
+Specs infer_op(const AsStrided& op, const Operands& in) {
+  in.check_count(1, "x");
+  in.check_plain(0);
+  in.check(op.strides.size() == op.shape.size(), "strides {} do not fit shape {}",
+           to_string(op.strides), to_string(op.shape));
+  const TensorSpec result{in[0].dtype, op.shape};
+  if (elements(op.shape) == 0) return {result};
+  const std::int64_t count = elements(in[0].shape);
+  std::int64_t lowest = op.offset, highest = op.offset;
+  bool overflow = false;
+  for (std::size_t i = 0; i < op.shape.size(); ++i) {
+    std::int64_t reach;
+    std::int64_t& bound = op.strides[i] < 0 ? lowest : highest;
+    overflow = overflow || __builtin_mul_overflow(op.shape[i] - 1, op.strides[i], &reach) ||
+               __builtin_add_overflow(bound, reach, &bound);
+  }
+  in.check(!overflow && lowest >= 0 && highest < count,
+           "shape {} with strides {} from element {} reaches beyond the {} elements of {}",
+           to_string(op.shape), to_string(op.strides), op.offset, count, to_string(in[0]));
+  return {result};
 }
 
 }  // namespace heddle

@@ -25,6 +25,7 @@ enum class Arrangement {
   transposed,  // the axes in reverse order, outermost fastest
   sliced,      // every second element of the last axis, of rows with a gap between them
   broadcast,   // one row repeated along axis 0
+  reversed,    // every axis backwards; only for ops that read so
 };
 inline constexpr Arrangement kArrangements[] = {Arrangement::contiguous, Arrangement::transposed,
                                                 Arrangement::sliced, Arrangement::broadcast};
