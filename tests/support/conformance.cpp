@@ -20,8 +20,13 @@ OperandSpec arranged(DType dtype, const Shape& shape, Arrangement arrangement) {
   if (shape.empty() || arrangement == Arrangement::contiguous) return operand;
   if (is_block(dtype)) {  // rows with a gap of a block
     Shape padded = shape;
-    padded[shape.size() - 1] += info(dtype).block_elements;
+    if (arrangement != Arrangement::reversed) {
+      padded[shape.size() - 1] += info(dtype).block_elements;
+    }
     operand.layout = Layout::contiguous(padded);
+    for (std::size_t i = 0; arrangement == Arrangement::reversed && i + 1 < shape.size(); ++i) {
+      operand.layout.strides[i] *= -1;
+    }
     return operand;
   }
   if (arrangement == Arrangement::transposed) {

@@ -125,6 +125,57 @@ Values decode(const OperandSpec& operand, const std::byte* data) {
 
 namespace {
 
+template <class T>
+void write(std::byte* at, T value) {
+  std::memcpy(at, &value, sizeof value);
+}
+
+/// The bytes of a number that the dtype holds exactly.
+void encode_plain(DType dtype, Number value, std::byte* at) {
+  switch (dtype) {
+    case DType::bool_:
+    case DType::u8:
+      return write(at, static_cast<std::uint8_t>(value));
+    case DType::u16:
+      return write(at, static_cast<std::uint16_t>(value));
+    case DType::u32:
+      return write(at, static_cast<std::uint32_t>(value));
+    case DType::u64:
+      return write(at, static_cast<std::uint64_t>(value));
+    case DType::i8:
+      return write(at, static_cast<std::int8_t>(value));
+    case DType::i16:
+      return write(at, static_cast<std::int16_t>(value));
+    case DType::i32:
+      return write(at, static_cast<std::int32_t>(value));
+    case DType::i64:
+      return write(at, static_cast<std::int64_t>(value));
+    case DType::f16:
+      return write(at, f16(static_cast<float>(value)).bits);
+    case DType::bf16:
+      return write(at, bf16(static_cast<float>(value)).bits);
+    case DType::f64:
+      return write(at, static_cast<double>(value));
+    default:
+      return write(at, static_cast<float>(value));
+  }
+}
+
+Values reinterpret(const Reinterpret& op, const Values& x) {
+  const std::size_t item = item_size(x.spec.dtype);
+  std::vector<std::byte> bytes(x.real.size() * item);
+  for (std::size_t i = 0; i < x.real.size(); ++i) {
+    encode_plain(x.spec.dtype, x.real[i], &bytes[i * item]);
+    if (!x.imaginary.empty()) encode_plain(DType::f32, x.imaginary[i], &bytes[i * item + 4]);
+  }
+  Shape shape = x.spec.shape;
+  if (!shape.empty()) {
+    std::int64_t& last = shape[shape.size() - 1];
+    last = last * static_cast<std::int64_t>(item) / static_cast<std::int64_t>(item_size(op.dtype));
+  }
+  return decode(OperandSpec::contiguous({op.dtype, shape}), bytes.data());
+}
+
 void copy_value(const Values& from, std::size_t i, Values& to, std::size_t j) {
   to.real[j] = from.real[i];
   if (!to.imaginary.empty()) to.imaginary[j] = from.imaginary[i];
@@ -246,6 +297,7 @@ std::vector<Values> norm(const Norm& op, const std::vector<Values>& inputs) {
 std::vector<Values> reference(const Op& op, const std::vector<Values>& in) {
   if (std::holds_alternative<Contiguous>(op) || std::holds_alternative<Repack>(op)) return {in[0]};
   if (const auto* o = std::get_if<SliceUpdate>(&op)) return {slice_update(*o, in[0], in[1])};
+  if (const auto* o = std::get_if<Reinterpret>(&op)) return {reinterpret(*o, in[0])};
   if (const auto* o = std::get_if<Cast>(&op)) return {reference_cast(*o, in[0])};
   if (const auto* o = std::get_if<Concatenate>(&op)) return {concatenate(*o, in)};
   if (const auto* o = std::get_if<Arange>(&op)) return {arange(*o)};
