@@ -55,12 +55,13 @@ Ref<Buffer> allocate_host(std::size_t bytes);
 /// A tensor in memory: what a kernel is given.
 struct View {
   Ref<Buffer> buffer;
-  std::size_t offset = 0;  // bytes from the buffer's start
+  std::size_t offset = 0;  // bytes from the buffer's start to the lowest that the operand touches
   OperandSpec operand;
 
   const TensorSpec& spec() const noexcept { return operand.spec; }
   const Layout& layout() const noexcept { return operand.layout; }
-  /// Where the host sees the first element; the buffer must be host-visible.
+  /// Where the host sees the lowest byte; the buffer must be host-visible. The first element is
+  /// `first_element` elements on.
   std::byte* host() const noexcept { return buffer->host() + offset; }
 };
 

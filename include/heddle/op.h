@@ -80,7 +80,9 @@ struct Transpose {  // x -> output axis i is input axis axes[i]
   void fields(auto&& f) const { f("axes", axes); }
 };
 
-struct Slice {  // x -> x[start:stop:step] on every axis; 0 <= start <= stop <= extent, step >= 1
+/// x -> x[start:stop:step] on every axis. With step > 0, 0 <= start <= stop <= extent; with step <
+/// 0, -1 <= stop <= start < extent, and a stop of -1 is before the first.
+struct Slice {
   static constexpr std::string_view kName = "slice";
   Dims start, stop, step;
   bool operator==(const Slice&) const = default;
@@ -117,6 +119,17 @@ struct Depends {
   void fields(auto&& f) const { f("values", values); }
 };
 
+/// x -> element (i, j, ...) is the row-major element offset + i*strides[0] + j*strides[1] + ... of
+/// x, which has one there for every index; of no block type.
+struct AsStrided {
+  static constexpr std::string_view kName = "as_strided";
+  Shape shape;
+  Dims strides;  // in elements, of either sign
+  std::int64_t offset = 0;
+  bool operator==(const AsStrided&) const = default;
+  void fields(auto&& f) const { f("shape", shape), f("strides", strides), f("offset", offset); }
+};
+
 // ---- Data movement
 
 struct Contiguous {  // x -> a row-major copy of x
@@ -139,11 +152,30 @@ struct Cast {  // x -> x as `dtype`; block types dequantise. To integers, trunca
   void fields(auto&& f) const { f("dtype", dtype); }
 };
 
+/// x -> the same bytes, row-major, as elements of `dtype`; the last axis grows or shrinks by the
+/// ratio of sizes, and a scalar only becomes what is as large. Of plain dtypes. No view, since
+/// whether strides can express it depends on where x lies (`reinterpreted_view`).
+struct Reinterpret {
+  static constexpr std::string_view kName = "view";
+  DType dtype = DType::f32;
+  bool operator==(const Reinterpret&) const = default;
+  void fields(auto&& f) const { f("dtype", dtype); }
+};
+
 struct Concatenate {  // x0, x1, ... -> joined along `axis`; one dtype
   static constexpr std::string_view kName = "concatenate";
   std::int64_t axis = 0;
   bool operator==(const Concatenate&) const = default;
   void fields(auto&& f) const { f("axis", axis); }
+};
+
+/// base, update -> base with base[start:stop:step] (as Slice reads it) replaced by update, which
+/// has that slice's shape and the base's dtype, a plain one.
+struct SliceUpdate {
+  static constexpr std::string_view kName = "slice_update";
+  Dims start, stop, step;
+  bool operator==(const SliceUpdate&) const = default;
+  void fields(auto&& f) const { f("start", start), f("stop", stop), f("step", step); }
 };
 
 /// table [R, ...], ids (any integer dtype) [I...] -> [I..., ...]; dtype `dtype`, into which block
@@ -456,11 +488,12 @@ struct Attend {
   }
 };
 
-using Op = std::variant<Constant, Parameter, Input, StateRef,                                //
-                        Reshape, Transpose, Slice, Broadcast, Squeeze, ExpandDims, Depends,  //
-                        Contiguous, Repack, Cast, Concatenate, GatherRows, WriteRows, Feed,  //
-                        Arange, Unary, Binary, Compare, Select, GatedMultiply, Reduce,       //
-                        Softmax, RmsNorm, AddRmsNorm, LayerNorm, Matmul, Linear, Rope,       //
+using Op = std::variant<Constant, Parameter, Input, StateRef,                           //
+                        Reshape, Transpose, Slice, Broadcast, Squeeze, ExpandDims,      //
+                        AsStrided, Depends, Contiguous, Repack, Cast, Reinterpret,      //
+                        Concatenate, SliceUpdate, GatherRows, WriteRows, Feed,          //
+                        Arange, Unary, Binary, Compare, Select, GatedMultiply, Reduce,  //
+                        Softmax, RmsNorm, AddRmsNorm, LayerNorm, Matmul, Linear, Rope,  //
                         RopeTable, RopeWriteRows, Attention, Attend>;
 
 inline constexpr std::size_t kOpCount = std::variant_size_v<Op>;
@@ -473,7 +506,7 @@ std::string to_json(const Op& op);             // one object, with "op" and the 
 std::size_t hash(const Op& op) noexcept;       // equal ops hash the same
 
 bool is_leaf(const Op& op) noexcept;  // constant, parameter, input, state
-bool is_view(const Op& op) noexcept;  // reshape ... expand_dims
+bool is_view(const Op& op) noexcept;  // reshape ... as_strided
 
 /// The outputs' specs. Throws invalid_argument naming the op, the operand and the specs when the
 /// inputs do not suit it.
@@ -481,12 +514,17 @@ std::vector<TensorSpec> infer(const Op& op, std::span<const TensorSpec> inputs);
 
 /// A view op as strides: where its output lies in its input's memory.
 struct ViewOf {
-  std::int64_t offset_bytes = 0;
+  std::int64_t offset_bytes = 0;  // from the input's lowest byte to the output's; never negative
   Layout layout;
 };
 /// Nothing when the bytes must be copied (a reshape that strides cannot express, or a packed
 /// layout).
 std::optional<ViewOf> view_of(const Op& view_op, const OperandSpec& input);
+/// What Reinterpret gives of an operand that lies `offset_bytes` into its buffer, as strides;
+/// nothing where the last axis has gaps or something is not whole in the new items. Throws as infer
+/// does.
+std::optional<ViewOf> reinterpreted_view(DType to, const OperandSpec& input,
+                                         std::size_t offset_bytes);
 
 /// Bytes moved and arithmetic operations done, for figures and estimates. Weights count as stored.
 struct Cost {

@@ -34,11 +34,24 @@ Array expand_dims(const Array& a, const Dims& axes);
 Array expand_dims(const Array& a, int axis);
 Array broadcast_to(const Array& a, const Shape& shape);
 /// a[start:stop:strides]; negative bounds count from the end and are clamped, as in Python. A
-/// negative stride (a copy) walks backwards; a stop below -extent then includes element 0.
+/// negative stride walks backwards; a stop below -extent then includes element 0.
 Array slice(const Array& a, const Dims& start, const Dims& stop);
 Array slice(const Array& a, const Dims& start, const Dims& stop, const Dims& strides);
+/// `src` with src[start:stop:strides] replaced by `update`, which is cast to src's dtype and
+/// broadcast. In src's memory when this was the only handle.
+Array slice_update(const Array& src, const Array& update, const Dims& start, const Dims& stop);
+Array slice_update(const Array& src, const Array& update, const Dims& start, const Dims& stop,
+                   const Dims& strides);
+/// Element (i, j, ...) is element offset + i*strides[0] + j*strides[1] + ... of `a`, flattened; all
+/// must be there. Strides may be negative or 0.
+Array as_strided(const Array& a, const Shape& shape, const Dims& strides, std::int64_t offset);
 Array contiguous(const Array& a);
 Array copy(const Array& a);
+/// `inputs`, which come into being only after all of `dependencies` have: what those needed and
+/// nobody holds is free again before what reads the results takes memory. In a graph, whose order
+/// is that of building, just `inputs`.
+std::vector<Array> depends(const std::vector<Array>& inputs,
+                           const std::vector<Array>& dependencies);
 Array concatenate(const std::vector<Array>& arrays, int axis = 0);
 std::vector<Array> split(const Array& a, int num_splits, int axis = 0);
 /// a[:indices[0]], a[indices[0]:indices[1]], ... along `axis`.
@@ -51,6 +64,10 @@ Array take(const Array& a, const Array& indices, int axis = 0);
 
 // ---- Types
 Array astype(const Array& a, DType dtype);
+/// The bytes of `a` as another dtype; the last axis scales by the ratio of item sizes, and must
+/// come out whole. A scalar only becomes what is as large; no block types. As bool, bytes are 0
+/// or 1.
+Array view(const Array& a, DType dtype);
 /// f32 values of a block-quantised array.
 Array dequantize(const Array& a);
 

@@ -38,6 +38,12 @@ OperandList one(Operand operand) {
   return operands;
 }
 
+Operand moved_view(Operand operand, ViewOf where, TensorSpec result) {
+  operand.view.offset += static_cast<std::size_t>(where.offset_bytes);
+  operand.view.operand = {std::move(result), std::move(where.layout)};
+  return operand;
+}
+
 [[noreturn]] void refuse(const Op& op, std::span<const OperandSpec> inputs, std::string_view device,
                          const std::string& reason) {
   std::string specs;
@@ -118,6 +124,12 @@ OperandList Launcher::compute(const Node& node, OperandList operands) {
   if (std::holds_alternative<Contiguous>(op) && is_contiguous(operands.front().view.operand)) {
     return operands;
   }
+  if (const auto* as = std::get_if<Reinterpret>(&op)) {
+    const View& view = operands.front().view;
+    if (auto where = reinterpreted_view(as->dtype, view.operand, view.offset)) {
+      return one(moved_view(std::move(operands.front()), std::move(*where), node.spec(0)));
+    }
+  }
   if (writes_state(op) && !is_contiguous(operands.front().view.operand)) {
     operands.front() = contiguous_copy(std::move(operands.front()));
   }
@@ -188,9 +200,7 @@ Operand Launcher::run_view(const Op& op, Operand operand, TensorSpec result) {
     require(where.has_value(), ErrorCode::unsupported, "{}: cannot be a view of {}", name(op),
             operand.view.operand);
   }
-  operand.view.offset += static_cast<std::size_t>(where->offset_bytes);
-  operand.view.operand = {std::move(result), std::move(where->layout)};
-  return operand;
+  return moved_view(std::move(operand), std::move(*where), std::move(result));
 }
 
 // ---- Lowered ops

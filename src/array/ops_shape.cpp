@@ -171,73 +171,7 @@ Array broadcast_to(const Array& a, const Shape& shape) {
   return within("broadcast_to", [&] { return heddle::apply(Broadcast{shape}, {a}); });
 }
 
-// ---- Slices
-
-namespace {
-
-struct Range {
-  std::int64_t start, stop, step;
-};
-
-/// Python's reading of start:stop:step for an axis of `extent` elements. Backwards, a stop of -1
-/// means just before the first.
-Range python_range(Range r, std::int64_t extent) {
-  const std::int64_t lowest = r.step > 0 ? 0 : -1;
-  const std::int64_t highest = r.step > 0 ? extent : extent - 1;
-  const auto bound = [&](std::int64_t at) {
-    return std::clamp(at < 0 ? at + extent : at, lowest, highest);
-  };
-  return {bound(r.start), bound(r.stop), r.step};
-}
-
-std::int64_t length_backwards(const Range& r) {
-  if (r.start <= r.stop) return 0;
-  const std::int64_t distance = r.start - r.stop;
-  if (r.step <= -distance) return 1;
-  return (distance - r.step - 1) / -r.step;
-}
-
-/// Elements start, start + step, ... of one axis, with a negative step.
-Array walk_backwards(const Array& a, std::size_t axis, const Range& r) {
-  const std::int64_t length = length_backwards(r);
-  const auto start = static_cast<double>(r.start);
-  const double step = length > 1 ? static_cast<double>(r.step) : -1.0;
-  const Array indices = heddle::apply(Arange{start, step, length, DType::i64}, {});
-  return take(a, indices, static_cast<int>(axis));
-}
-
-}  // namespace
-
-Array slice(const Array& a, const Dims& start, const Dims& stop) {
-  return slice(a, start, stop, Dims(start.size(), 1));
-}
-
-Array slice(const Array& a, const Dims& start, const Dims& stop, const Dims& strides) {
-  const std::size_t rank = a.ndim();
-  require(start.size() == rank && stop.size() == rank && strides.size() == rank,
-          ErrorCode::invalid_argument, "slice: start {}, stop {} and strides {} do not fit {}",
-          start, stop, strides, a.spec());
-  Slice forwards{Dims(rank, 0), a.shape(), Dims(rank, 1)};
-  bool all = true;
-  for (std::size_t i = 0; i < rank; ++i) {
-    require(strides[i] != 0, ErrorCode::invalid_argument, "slice: the stride of axis {} is 0", i);
-    if (strides[i] < 0) continue;
-    const Range r = python_range({start[i], stop[i], strides[i]}, a.shape()[i]);
-    forwards.start[i] = r.start;
-    forwards.stop[i] = std::max(r.start, r.stop);
-    forwards.step[i] = r.step;
-    all = all && r.start == 0 && r.stop == a.shape()[i] && r.step == 1;
-  }
-  return within("slice", [&] {
-    Array result = all ? a : heddle::apply(forwards, {a});
-    for (std::size_t i = 0; i < rank; ++i) {
-      if (strides[i] > 0) continue;
-      const Range r = python_range({start[i], stop[i], strides[i]}, a.shape()[i]);
-      result = walk_backwards(result, i, r);
-    }
-    return result;
-  });
-}
+// ---- Parts
 
 std::vector<Array> split(const Array& a, const std::vector<std::int64_t>& indices, int axis) {
   const std::size_t at = normalize_axis(axis, a.ndim(), "split");
@@ -269,6 +203,14 @@ Array contiguous(const Array& a) {
 
 Array copy(const Array& a) {
   return within("copy", [&] { return heddle::apply(Contiguous{}, {a}); });
+}
+
+std::vector<Array> depends(const std::vector<Array>& inputs,
+                           const std::vector<Array>& dependencies) {
+  require(!inputs.empty(), ErrorCode::invalid_argument, "depends: there are no inputs");
+  std::vector<Array> all = inputs;
+  all.insert(all.end(), dependencies.begin(), dependencies.end());
+  return apply_multi(Depends{static_cast<std::int64_t>(inputs.size())}, std::move(all));
 }
 
 Array concatenate(const std::vector<Array>& arrays, int axis) {

@@ -181,8 +181,10 @@ class Shown {
     return indices;
   }
 
-  std::vector<std::int64_t> offsets(const Dims& strides) const {
-    std::vector<std::int64_t> offsets{0};
+  /// Of what is shown, in elements from the operand's start.
+  std::vector<std::int64_t> offsets(const OperandSpec& operand) const {
+    const Dims& strides = operand.layout.strides;
+    std::vector<std::int64_t> offsets{first_element(operand)};
     for (std::size_t axis = 0; axis < shape_.size(); ++axis) {
       std::vector<std::int64_t> next;
       for (const std::int64_t offset : offsets) {
@@ -284,7 +286,7 @@ std::vector<std::string> words_of(const Array& array, const Shown& shown) {
   if (!view.buffer->host() || view.layout().kind != LayoutKind::strided) {
     view = launcher.read_on_host(view);
   }
-  return words_of(plain.dtype(), view.host(), shown.offsets(view.layout().strides));
+  return words_of(plain.dtype(), view.host(), shown.offsets(view.operand));
 }
 
 // ---- Layout

@@ -85,6 +85,7 @@ MaybeLowered lower_op(const Linear&, LowerInputs);
 
 // lower_rows.cpp
 MaybeLowered lower_op(const Cast&, LowerInputs);
+MaybeLowered lower_op(const SliceUpdate&, LowerInputs);
 MaybeLowered lower_op(const GatherRows&, LowerInputs);
 MaybeLowered lower_op(const WriteRows&, LowerInputs);
 MaybeLowered lower_op(const Rope&, LowerInputs);

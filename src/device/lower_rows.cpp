@@ -1,5 +1,6 @@
-// Lowering of casts, of rows chosen by data, and of rotary positions.
+// Lowering of casts, of slices and rows that are replaced, and of rotary positions.
 #include <cmath>
+#include <cstdlib>
 
 #include "device/lower_build.h"
 
@@ -78,6 +79,36 @@ MaybeLowered lower_op(const Cast& op, LowerInputs in) {
   if (!is_block(in[0].dtype) || op.dtype == DType::f32) return std::nullopt;
   LoweredBuilder b(in);
   return b.finish({b.cast(b.cast(LoweredBuilder::input(0), DType::f32), op.dtype)});
+}
+
+// Where elements lie side by side: what is before, the update (turned round if it was backwards)
+// and what is behind, joined along the first axis of which a part is left; the rest of it by a
+// smaller update of the middle.
+MaybeLowered lower_op(const SliceUpdate& op, LowerInputs in) {
+  const Shape& shape = in[0].shape;
+  LoweredBuilder b(in);
+  Value update = LoweredBuilder::input(1);
+  SliceUpdate inner = op;
+  std::size_t axis = shape.size();
+  for (std::size_t i = shape.size(); i-- > 0;) {
+    const std::int64_t length = in[1].shape[i];
+    if (length == 0) return b.finish({b.contiguous(LoweredBuilder::input(0))});
+    if (length > 1 && std::abs(op.step[i]) != 1) return std::nullopt;
+    if (length > 1 && op.step[i] < 0) update = b.slice(update, i, length - 1, -1, -1);
+    const std::int64_t first = op.step[i] < 0 ? op.start[i] - (length - 1) : op.start[i];
+    inner.start[i] = first, inner.stop[i] = first + length, inner.step[i] = 1;
+    if (length < shape[i]) axis = i;
+  }
+  if (axis == shape.size()) return b.finish({b.contiguous(update)});
+  const std::int64_t begin = inner.start[axis], end = inner.stop[axis];
+  Value middle = b.slice(LoweredBuilder::input(0), axis, begin, end);
+  inner.start[axis] = 0, inner.stop[axis] = end - begin;
+  middle = b.shape(middle) == b.shape(update) ? update : b.add(inner, {middle, update});
+  std::vector<Value> parts;
+  if (begin > 0) parts.push_back(b.slice(LoweredBuilder::input(0), axis, 0, begin));
+  parts.push_back(middle);
+  if (end < shape[axis]) parts.push_back(b.slice(LoweredBuilder::input(0), axis, end, shape[axis]));
+  return b.finish({b.add(Concatenate{static_cast<std::int64_t>(axis)}, parts)});
 }
 
 MaybeLowered lower_op(const GatherRows& op, LowerInputs in) {

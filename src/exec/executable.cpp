@@ -338,8 +338,8 @@ OperandSpec row_of(const OperandSpec& operand, std::int64_t row, std::size_t& of
   out.spec.shape.erase(0);
   out.layout.strides.erase(0);
   const DTypeInfo& type = info(spec.dtype);
-  offset +=
-      static_cast<std::size_t>(row * layout.strides[0] / type.block_elements * type.block_bytes);
+  const std::int64_t begin = first_element(operand) + row * layout.strides[0] - first_element(out);
+  offset += static_cast<std::size_t>(begin / type.block_elements * type.block_bytes);
   return out;
 }
 

@@ -104,7 +104,12 @@ Cost cost(const Op& op, Inputs in, Inputs out) {
             const double moved = o.kind == Feed::Kind::row ? bytes(in[0]) : bytes(in[1]);
             return {2 * moved + bytes_of_all(in.subspan(2)), 0};
           },
+          [&](const SliceUpdate&) -> Cost {
+            // The base is taken for dead, and so not copied.
+            return {2 * bytes(in[1]), 0};
+          },
           [&](const Contiguous&) { return whole(in, out, 0); },
+          [&](const Reinterpret&) { return whole(in, out, 0); },
           [&](const Repack&) { return whole(in, out, 0); },
           [&](const Concatenate&) { return whole(in, out, 0); },
           [&](const Reduce&) { return whole(in, out, count(in[0])); },

@@ -66,12 +66,15 @@ Specs infer_op(const Broadcast&, const Operands&);
 Specs infer_op(const Squeeze&, const Operands&);
 Specs infer_op(const ExpandDims&, const Operands&);
 Specs infer_op(const Depends&, const Operands&);
+Specs infer_op(const AsStrided&, const Operands&);
 
 // Data movement (infer_move.cpp)
 Specs infer_op(const Contiguous&, const Operands&);
 Specs infer_op(const Repack&, const Operands&);
 Specs infer_op(const Cast&, const Operands&);
+Specs infer_op(const Reinterpret&, const Operands&);
 Specs infer_op(const Concatenate&, const Operands&);
+Specs infer_op(const SliceUpdate&, const Operands&);
 Specs infer_op(const GatherRows&, const Operands&);
 Specs infer_op(const WriteRows&, const Operands&);
 Specs infer_op(const Feed&, const Operands&);
@@ -97,6 +100,10 @@ Specs infer_op(const RopeTable&, const Operands&);
 Specs infer_op(const RopeWriteRows&, const Operands&);
 Specs infer_op(const Attention&, const Operands&);
 Specs infer_op(const Attend&, const Operands&);
+
+/// The shape of operand 0's slice [start:stop:step], once that is checked to be within it (shared
+/// by slice and slice_update).
+Shape slice_shape(const Operands& in, const Dims& start, const Dims& stop, const Dims& step);
 
 /// That `x` can be written into rows of operand `state` (shared by write_rows and its fusion).
 void check_row_write(const Operands& in, std::size_t state, std::size_t x, std::size_t row);

@@ -37,6 +37,26 @@ Specs infer_op(const Cast& op, const Operands& in) {
   return {{op.dtype, in[0].shape}};
 }
 
+Specs infer_op(const Reinterpret& op, const Operands& in) {
+  in.check_count(1, "x");
+  in.check_plain(0);
+  in.check(!is_block(op.dtype), "{} as {}: a block type", to_string(in[0]), to_string(op.dtype));
+  const auto from = static_cast<std::int64_t>(item_size(in[0].dtype));
+  const auto to = static_cast<std::int64_t>(item_size(op.dtype));
+  Shape result = in[0].shape;
+  if (from == to) return {{op.dtype, result}};
+  in.check(!result.empty(), "{} as {}: a scalar keeps its size", to_string(in[0]),
+           to_string(op.dtype));
+  std::int64_t& last = result[result.size() - 1];
+  std::int64_t bytes;
+  in.check(!__builtin_mul_overflow(last, from, &bytes), "the size of {} overflows",
+           to_string(in[0]));
+  in.check(bytes % to == 0, "{} as {}: rows of {} bytes are not whole elements of {}",
+           to_string(in[0]), to_string(op.dtype), bytes, to);
+  last = bytes / to;
+  return {{op.dtype, result}};
+}
+
 Specs infer_op(const Concatenate& op, const Operands& in) {
   in.check(in.size() >= 1, "takes at least 1 input");
   const std::size_t rank = in[0].shape.size();
@@ -54,6 +74,13 @@ Specs infer_op(const Concatenate& op, const Operands& in) {
              "the extent of axis {} overflows", axis);
   }
   return {{in[0].dtype, result}};
+}
+
+Specs infer_op(const SliceUpdate& op, const Operands& in) {
+  in.check_count(2, "base, update");
+  in.check_plain(0);
+  in.check_spec(1, {in[0].dtype, slice_shape(in, op.start, op.stop, op.step)}, "the update");
+  return {in[0]};
 }
 
 Specs infer_op(const GatherRows& op, const Operands& in) {

@@ -8,7 +8,7 @@ namespace {
 
 Specs named_leaf(const Operands& in, const std::string& name, const TensorSpec& spec) {
   in.check_count(0, "");
-  in.check(!name.empty(), "{} has no name", to_string(spec));
+  in.check(!name.empty(), "{} has no name", spec);
   return {spec};
 }
 
@@ -18,16 +18,26 @@ void check_axes(const Operands& in, const Dims& axes, std::size_t rank) {
     in.check(axes[i] >= 0 && axes[i] < static_cast<std::int64_t>(rank),
              "axis {} is outside [0, {})", axes[i], rank);
     in.check(std::find(axes.begin(), axes.begin() + i, axes[i]) == axes.begin() + i,
-             "axis {} is named twice in {}", axes[i], to_string(axes));
+             "axis {} is named twice in {}", axes[i], axes);
   }
 }
 
-void check_slice_of_axis(const Operands& in, const Slice& op, std::size_t axis) {
+void check_slice_of_axis(const Operands& in, const Dims& start, const Dims& stop, const Dims& step,
+                         std::size_t axis) {
   const std::int64_t extent = in[0].shape[axis];
-  in.check(op.start[axis] >= 0 && op.start[axis] <= op.stop[axis] && op.stop[axis] <= extent,
-           "[{}:{}] is not within axis {} of {}", op.start[axis], op.stop[axis], axis,
-           to_string(in[0]));
-  in.check(op.step[axis] >= 1, "step {} on axis {}; the least is 1", op.step[axis], axis);
+  const std::int64_t from = start[axis], to = stop[axis];
+  in.check(step[axis] != 0, "the step of axis {} is 0", axis);
+  const bool within = step[axis] > 0 ? 0 <= from && from <= to && to <= extent
+                                     : -1 <= to && to <= from && from < extent;
+  in.check(within, "[{}:{}:{}] is not within axis {} of {}", from, to, step[axis], axis, in[0]);
+}
+
+/// Elements of an axis that from:to:step has, once checked.
+std::int64_t slice_length(std::int64_t from, std::int64_t to, std::int64_t step) {
+  // Towards minus infinity, where every step can be written.
+  const std::int64_t distance = from < to ? from - to : to - from;
+  const std::int64_t stride = step < 0 ? step : -step;
+  return distance / stride + (distance % stride != 0);
 }
 
 void check_slice_of_blocks(const Operands& in, const Slice& op) {
@@ -35,7 +45,7 @@ void check_slice_of_blocks(const Operands& in, const Slice& op) {
   const int block = info(in[0].dtype).block_elements;
   in.check(op.start[last] % block == 0 && op.stop[last] % block == 0 && op.step[last] == 1,
            "[{}:{}:{}] of the last axis of {} does not fall on whole blocks of {}", op.start[last],
-           op.stop[last], op.step[last], to_string(in[0]), block);
+           op.stop[last], op.step[last], in[0], block);
 }
 
 }  // namespace
@@ -43,7 +53,7 @@ void check_slice_of_blocks(const Operands& in, const Slice& op) {
 Specs infer_op(const Constant& op, const Operands& in) {
   in.check_count(0, "");
   in.check(op.data && op.data->size() >= byte_size(op.spec), "{} needs {} bytes of data, not {}",
-           to_string(op.spec), byte_size(op.spec), op.data ? op.data->size() : 0);
+           op.spec, byte_size(op.spec), op.data ? op.data->size() : 0);
   return {op.spec};
 }
 
@@ -64,36 +74,39 @@ Specs infer_op(const StateRef& op, const Operands& in) {
 Specs infer_op(const Reshape& op, const Operands& in) {
   in.check_count(1, "x");
   in.check(elements(op.shape) == elements(in[0].shape),
-           "{} has {} elements and cannot become {}, which has {}", to_string(in[0]),
-           elements(in[0].shape), to_string(op.shape), elements(op.shape));
+           "{} has {} elements and cannot become {}, which has {}", in[0], elements(in[0].shape),
+           op.shape, elements(op.shape));
   return {{in[0].dtype, op.shape}};
 }
 
 Specs infer_op(const Transpose& op, const Operands& in) {
   in.check_count(1, "x");
   const Shape& shape = in[0].shape;
-  in.check(op.axes.size() == shape.size(), "axes {} do not fit {}", to_string(op.axes),
-           to_string(in[0]));
+  in.check(op.axes.size() == shape.size(), "axes {} do not fit {}", op.axes, in[0]);
   check_axes(in, op.axes, shape.size());
   in.check(!is_block(in[0].dtype) || op.axes.back() + 1 == static_cast<std::int64_t>(shape.size()),
-           "the last axis of {} holds blocks and cannot move", to_string(in[0]));
+           "the last axis of {} holds blocks and cannot move", in[0]);
   Shape result(shape.size(), 0);
   for (std::size_t i = 0; i < shape.size(); ++i) result[i] = shape[op.axes[i]];
   return {{in[0].dtype, result}};
 }
 
-Specs infer_op(const Slice& op, const Operands& in) {
-  in.check_count(1, "x");
+Shape slice_shape(const Operands& in, const Dims& start, const Dims& stop, const Dims& step) {
   const std::size_t rank = in[0].shape.size();
-  in.check(op.start.size() == rank && op.stop.size() == rank && op.step.size() == rank,
-           "start {}, stop {} and step {} do not fit {}", to_string(op.start), to_string(op.stop),
-           to_string(op.step), to_string(in[0]));
+  in.check(start.size() == rank && stop.size() == rank && step.size() == rank,
+           "start {}, stop {} and step {} do not fit {}", to_string(start), to_string(stop),
+           to_string(step), in[0]);
   Shape result(rank, 0);
   for (std::size_t i = 0; i < rank; ++i) {
-    check_slice_of_axis(in, op, i);
-    const std::int64_t length = op.stop[i] - op.start[i];
-    result[i] = length / op.step[i] + (length % op.step[i] != 0);
+    check_slice_of_axis(in, start, stop, step, i);
+    result[i] = slice_length(start[i], stop[i], step[i]);
   }
+  return result;
+}
+
+Specs infer_op(const Slice& op, const Operands& in) {
+  in.check_count(1, "x");
+  const Shape result = slice_shape(in, op.start, op.stop, op.step);
   if (is_block(in[0].dtype)) check_slice_of_blocks(in, op);
   return {{in[0].dtype, result}};
 }
@@ -109,7 +122,7 @@ Specs infer_op(const Broadcast& op, const Operands& in) {
     }
     return true;
   }();
-  in.check(fits, "{} does not broadcast to {}", to_string(in[0]), to_string(op.shape));
+  in.check(fits, "{} does not broadcast to {}", in[0], op.shape);
   return {{in[0].dtype, op.shape}};
 }
 
@@ -120,7 +133,7 @@ Specs infer_op(const Squeeze& op, const Operands& in) {
   Shape result;
   for (std::size_t i = 0; i < shape.size(); ++i) {
     const bool removed = std::find(op.axes.begin(), op.axes.end(), i) != op.axes.end();
-    in.check(!removed || shape[i] == 1, "axis {} of {} is not of extent 1", i, to_string(in[0]));
+    in.check(!removed || shape[i] == 1, "axis {} of {} is not of extent 1", i, in[0]);
     if (!removed) result.push_back(shape[i]);
   }
   return {{in[0].dtype, result}};
@@ -129,8 +142,8 @@ Specs infer_op(const Squeeze& op, const Operands& in) {
 Specs infer_op(const ExpandDims& op, const Operands& in) {
   in.check_count(1, "x");
   const std::size_t rank = in[0].shape.size() + op.axes.size();
-  in.check(rank <= kMaxRank, "{} with axes {} has {} dimensions; at most {} are supported",
-           to_string(in[0]), to_string(op.axes), rank, kMaxRank);
+  in.check(rank <= kMaxRank, "{} with axes {} has {} dimensions; at most {} are supported", in[0],
+           op.axes, rank, kMaxRank);
   check_axes(in, op.axes, rank);
   Shape result;
   for (std::size_t i = 0, from = 0; i < rank; ++i) {
@@ -144,6 +157,28 @@ Specs infer_op(const Depends& op, const Operands& in) {
   in.check(op.values >= 1 && op.values <= static_cast<std::int64_t>(in.size()),
            "{} values of {} inputs ({})", op.values, in.size(), to_string(in.all()));
   return {in.all().begin(), in.all().begin() + op.values};
+}
+
+Specs infer_op(const AsStrided& op, const Operands& in) {
+  in.check_count(1, "x");
+  in.check_plain(0);
+  in.check(op.strides.size() == op.shape.size(), "strides {} do not fit shape {}", op.strides,
+           op.shape);
+  const TensorSpec result{in[0].dtype, op.shape};
+  if (elements(op.shape) == 0) return {result};
+  const std::int64_t count = elements(in[0].shape);
+  std::int64_t lowest = op.offset, highest = op.offset;
+  bool overflow = false;
+  for (std::size_t i = 0; i < op.shape.size(); ++i) {
+    std::int64_t reach;
+    std::int64_t& bound = op.strides[i] < 0 ? lowest : highest;
+    overflow = overflow || __builtin_mul_overflow(op.shape[i] - 1, op.strides[i], &reach) ||
+               __builtin_add_overflow(bound, reach, &bound);
+  }
+  in.check(!overflow && lowest >= 0 && highest < count,
+           "shape {} with strides {} from element {} reaches beyond the {} elements of {}",
+           op.shape, op.strides, op.offset, count, in[0]);
+  return {result};
 }
 
 }  // namespace heddle

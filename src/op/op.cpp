@@ -215,7 +215,8 @@ bool is_leaf(const Op& op) noexcept {
 bool is_view(const Op& op) noexcept {
   return std::holds_alternative<Reshape>(op) || std::holds_alternative<Transpose>(op) ||
          std::holds_alternative<Slice>(op) || std::holds_alternative<Broadcast>(op) ||
-         std::holds_alternative<Squeeze>(op) || std::holds_alternative<ExpandDims>(op);
+         std::holds_alternative<Squeeze>(op) || std::holds_alternative<ExpandDims>(op) ||
+         std::holds_alternative<AsStrided>(op);
 }
 
 }  // namespace heddle

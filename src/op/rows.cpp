@@ -40,6 +40,11 @@ bool slice_keeps_rows(const Slice& op, const TensorSpec& in) {
   return has_rows(in) && op.start[0] == 0 && op.stop[0] == in.shape[0] && op.step[0] == 1;
 }
 
+/// Along the last axis rows are lost, unless elements keep their size.
+bool reinterpret_keeps_rows(const Reinterpret& op, const TensorSpec& in) {
+  return has_rows_besides_last(in) || (has_rows(in) && item_size(in.dtype) == item_size(op.dtype));
+}
+
 bool matmul_row_operand(std::size_t operand, Inputs in) {
   const std::size_t a = in[0].shape.size();
   const std::size_t b = in[1].shape.size();
@@ -118,6 +123,7 @@ bool is_row_operand(const Op& op, std::size_t operand, std::span<const TensorSpe
           [&](const ExpandDims& o) { return has_rows(in[0]) && !contains(o.axes, 0); },
           [&](const Contiguous&) { return along_rows(); },
           [&](const Cast&) { return along_rows(); },
+          [&](const Reinterpret& o) { return reinterpret_keeps_rows(o, in[0]); },
           [&](const Concatenate& o) { return o.axis != 0; },
           [&](const GatherRows&) { return operand == 1 && has_rows(in[1]); },
           [&](const WriteRows&) { return operand != 0; },
@@ -138,7 +144,9 @@ bool is_row_operand(const Op& op, std::size_t operand, std::span<const TensorSpe
           [&](const RopeWriteRows& o) { return rope_write_row_operand(o, operand); },
           [&](const Attention& o) { return attention_row_operand(o, operand, in); },
           [&](const Attend&) { return operand == 0 || operand == 4 || operand == 5; },
-          [](const auto&) { return false; },  // leaves, repack, feed, arange
+          [](const auto&) {
+            return false;
+          },  // leaves, as_strided, repack, slice_update, feed, arange
       },
       op);
 }

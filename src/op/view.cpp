@@ -8,7 +8,7 @@ namespace heddle {
 
 namespace {
 
-/// An offset and strides, in elements.
+/// Strides, and the way from the input's first element to the output's; in elements.
 struct Strides {
   std::int64_t offset = 0;
   Dims strides;
@@ -76,9 +76,9 @@ std::optional<Strides> strides_of(const Transpose& op, const OperandSpec& in, co
 
 std::optional<Strides> strides_of(const Slice& op, const OperandSpec& in, const Shape& out) {
   Strides result{0, in.layout.strides};
-  const bool empty = elements(out) == 0;  // whose start may lie beyond the memory
+  if (elements(out) == 0) return result;  // its start may lie beyond the memory
   for (std::size_t i = 0; i < out.size(); ++i) {
-    if (!empty) result.offset += op.start[i] * in.layout.strides[i];
+    result.offset += op.start[i] * in.layout.strides[i];
     const bool steps = out[i] > 1;
     result.strides[i] = steps ? in.layout.strides[i] * op.step[i] : in.layout.strides[i];
   }
@@ -120,6 +120,16 @@ std::optional<Strides> strides_of(const ExpandDims& op, const OperandSpec& in, c
   return result;
 }
 
+std::optional<Strides> strides_of(const AsStrided& op, const OperandSpec& in, const Shape& out) {
+  if (!is_contiguous(in)) return std::nullopt;
+  if (elements(out) == 0) return Strides{0, contiguous_strides(out)};
+  Strides result{op.offset, op.strides};
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    if (out[i] == 1) result.strides[i] = 1;  // rather than a number of any size
+  }
+  return result;
+}
+
 template <class T>
 std::optional<Strides> strides_of(const T& op, const OperandSpec&, const Shape&) {
   fail(ErrorCode::invalid_argument, "{} is not a view", name(Op(op)));
@@ -130,14 +140,39 @@ std::optional<Strides> strides_of(const T& op, const OperandSpec&, const Shape&)
 std::optional<ViewOf> view_of(const Op& view_op, const OperandSpec& input) {
   const std::vector<TensorSpec> outputs = infer(view_op, std::span(&input.spec, 1));
   if (input.layout.kind != LayoutKind::strided) return std::nullopt;
-  const Shape& out = outputs.at(0).shape;
+  const TensorSpec& out = outputs.at(0);
   std::optional<Strides> strides =
-      std::visit([&](const auto& op) { return strides_of(op, input, out); }, view_op);
+      std::visit([&](const auto& op) { return strides_of(op, input, out.shape); }, view_op);
   if (!strides) return std::nullopt;
+  const Layout layout{LayoutKind::strided, strides->strides};
+  if (elements(out.shape) == 0) return ViewOf{0, layout};
+  const std::int64_t offset = first_element(input) + strides->offset - first_element({out, layout});
   // Slices of blocks begin at whole blocks, and so do rows: the division is exact.
   const DTypeInfo& type = info(input.spec.dtype);
-  return ViewOf{strides->offset / type.block_elements * type.block_bytes,
-                {LayoutKind::strided, strides->strides}};
+  return ViewOf{offset / type.block_elements * type.block_bytes, layout};
+}
+
+std::optional<ViewOf> reinterpreted_view(DType to, const OperandSpec& input,
+                                         std::size_t offset_bytes) {
+  const TensorSpec out = infer(Reinterpret{to}, std::span(&input.spec, 1)).at(0);
+  const auto from_size = static_cast<std::int64_t>(item_size(input.spec.dtype));
+  const auto to_size = static_cast<std::int64_t>(item_size(to));
+  if (input.layout.kind != LayoutKind::strided || offset_bytes % item_size(to) != 0) {
+    return std::nullopt;
+  }
+  if (from_size == to_size) return ViewOf{0, input.layout};
+  const Shape& shape = input.spec.shape;
+  if (elements(shape) == 0) return ViewOf{0, Layout::contiguous(out.shape)};
+  const std::size_t last = shape.size() - 1;
+  if (shape[last] > 1 && input.layout.strides[last] != 1) return std::nullopt;
+  Layout layout = Layout::contiguous(out.shape);
+  for (std::size_t i = 0; i < last; ++i) {
+    if (shape[i] <= 1) continue;
+    const std::int64_t bytes = input.layout.strides[i] * from_size;
+    if (bytes % to_size != 0) return std::nullopt;
+    layout.strides[i] = bytes / to_size;
+  }
+  return ViewOf{0, layout};
 }
 
 }  // namespace heddle

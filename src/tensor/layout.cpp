@@ -1,3 +1,6 @@
+#include <cstdlib>
+#include <limits>
+
 #include "base/check.h"
 #include "heddle/tensor.h"
 #include "tensor/format.h"
@@ -15,18 +18,19 @@ std::size_t checked_multiply(std::size_t a, std::size_t b, const TensorSpec& spe
   return product;
 }
 
-/// Elements from the first to the last that strides can reach, counting both.
+/// Elements from the lowest to the highest that strides can reach, counting both.
 std::int64_t strided_extent(const OperandSpec& operand) {
   const auto& [spec, layout] = operand;
-  std::int64_t last = 0;
+  std::int64_t extent = 1;
   for (std::size_t i = 0; i < spec.shape.size(); ++i) {
     if (spec.shape[i] == 0) return 0;
     std::int64_t reach;
     const bool overflow = __builtin_mul_overflow(spec.shape[i] - 1, layout.strides[i], &reach) ||
-                          __builtin_add_overflow(last, reach, &last);
+                          reach == std::numeric_limits<std::int64_t>::min() ||
+                          __builtin_add_overflow(extent, std::abs(reach), &extent);
     require(!overflow, ErrorCode::invalid_argument, "{}: its strides overflow", operand);
   }
-  return last + 1;
+  return extent;
 }
 
 }  // namespace
@@ -82,6 +86,21 @@ std::size_t span_bytes(const OperandSpec& operand) {
   const std::int64_t blocks = (extent + type.block_elements - 1) / type.block_elements;
   return checked_multiply(static_cast<std::size_t>(blocks),
                           static_cast<std::size_t>(type.block_bytes), operand.spec);
+}
+
+std::int64_t first_element(const OperandSpec& operand) noexcept {
+  const auto& [spec, layout] = operand;
+  std::int64_t first = 0;
+  for (std::size_t i = 0; i < spec.shape.size(); ++i) {
+    if (spec.shape[i] == 0) return 0;
+    if (spec.shape[i] > 1 && layout.strides[i] < 0)
+      first -= (spec.shape[i] - 1) * layout.strides[i];
+  }
+  return first;
+}
+
+bool walks_backwards(const OperandSpec& operand) noexcept {
+  return operand.layout.kind == LayoutKind::strided && first_element(operand) != 0;
 }
 
 std::size_t packed_bytes(const TensorSpec& spec, LayoutKind kind) {

@@ -1,6 +1,5 @@
 // Creation, shape and data movement.
 #include <cstring>
-#include <limits>
 
 #include "array_test_support.h"
 
@@ -8,8 +7,6 @@ namespace heddle::test {
 namespace {
 
 using testing::ElementsAre;
-constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
 
 Array grid() {
   return reshape(arange(24, DType::i32), {2, 3, 4});
@@ -103,36 +100,6 @@ TEST(Shape, Broadcast) {
               ElementsAre(1, 1, 2, 2));
   expect_invalid([] { broadcast_to(Array({1, 2}), {3}); }, {"broadcast_to", "i32[2]", "[3]"});
   expect_invalid([] { broadcast_to(grid(), {3}); }, {"broadcast_to"});
-}
-
-TEST(Slice, FollowsPython) {
-  const Array a = arange(10, DType::i32);
-  const auto of = [&](std::int64_t start, std::int64_t stop, std::int64_t step) {
-    return values<int>(slice(a, {start}, {stop}, {step}));
-  };
-  EXPECT_THAT(of(2, 5, 1), ElementsAre(2, 3, 4));
-  EXPECT_THAT(of(-3, kMost, 1), ElementsAre(7, 8, 9));
-  EXPECT_THAT(of(kLeast, -7, 1), ElementsAre(0, 1, 2));
-  EXPECT_THAT(of(1, 9, 3), ElementsAre(1, 4, 7));
-  EXPECT_THAT(of(0, 10, 100), ElementsAre(0));
-  EXPECT_THAT(of(5, 2, 1), ElementsAre());
-  EXPECT_THAT(of(12, 20, 1), ElementsAre());
-  EXPECT_THAT(of(8, -11, -3), ElementsAre(8, 5, 2));
-  EXPECT_THAT(of(kMost, 6, -1), ElementsAre(9, 8, 7));
-  EXPECT_THAT(of(3, kLeast, -2), ElementsAre(3, 1));
-  EXPECT_THAT(of(3, kLeast, kLeast), ElementsAre(3));
-  EXPECT_THAT(of(2, 5, -1), ElementsAre());
-  EXPECT_THAT(of(9, -1, -1), ElementsAre());  // -1 is the last element, as in Python
-}
-
-TEST(Slice, OfSeveralAxes) {
-  EXPECT_THAT(values<int>(slice(grid(), {0, 1, 0}, {2, 2, 4}, {1, 1, 3})),
-              ElementsAre(4, 7, 16, 19));
-  EXPECT_THAT(values<int>(slice(grid(), {1, 2, 3}, {2, -5, 0}, {1, -2, -2})),
-              ElementsAre(23, 21, 15, 13));
-  EXPECT_EQ(slice(Array(1), {}, {}).item<int>(), 1);
-  expect_invalid([] { slice(grid(), {0}, {1}); }, {"slice", "i32[2, 3, 4]"});
-  expect_invalid([] { slice(grid(), {0, 0, 0}, {1, 1, 1}, {1, 0, 1}); }, {"slice", "axis 1"});
 }
 
 TEST(Movement, ConcatenateStackSplitRepeat) {

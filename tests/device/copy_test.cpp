@@ -1,4 +1,4 @@
-// contiguous, concatenate, arange and cast.
+// contiguous, view, concatenate, slice_update, arange and cast.
 #include "device/cpu_levels.h"
 
 namespace heddle::test {
@@ -10,7 +10,7 @@ TEST(Copy, ContiguousFromAnyArrangement) {
   Random random(1);
   for (const DType dtype : kPlain) {
     for (const Shape& shape : kShapes) {
-      for (const Arrangement arrangement : kArrangements) {
+      for (const Arrangement arrangement : kAllArrangements) {
         expect_on_cpu(Contiguous{},
                       {random_tensor(arranged(dtype, shape, arrangement), random, {-9, 9, true})});
       }
@@ -31,7 +31,8 @@ TEST(Copy, ContiguousOfManyAxes) {
 TEST(Copy, ContiguousBlocks) {
   Random random(3);
   for (const DType dtype : kBlocks) {
-    for (const Arrangement arrangement : {Arrangement::contiguous, Arrangement::sliced}) {
+    for (const Arrangement arrangement :
+         {Arrangement::contiguous, Arrangement::sliced, Arrangement::reversed}) {
       expect_on_cpu(Contiguous{},
                     {random_tensor(arranged(dtype, {3, 2, 512}, arrangement), random)});
     }
@@ -61,6 +62,11 @@ TEST(Copy, TransposesInTiles) {
         std::swap(x.layout.strides[dense], x.layout.strides[shape.size() - 1]);
         x.spec.shape = shape;
         expect_on_cpu(Contiguous{}, {random_tensor(x, random)});
+        for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+          OperandSpec turned = x;
+          turned.layout.strides[axis] *= -1;
+          expect_on_cpu(Contiguous{}, {random_tensor(turned, random)});
+        }
       }
     }
   }
@@ -76,7 +82,7 @@ TEST(Copy, Concatenate) {
   Random random(6);
   for (const DType dtype : kPlain) {
     for (std::int64_t axis = 0; axis < 3; ++axis) {
-      for (const Arrangement arrangement : kArrangements) {
+      for (const Arrangement arrangement : kAllArrangements) {
         std::vector<Tensor> inputs;
         for (const std::int64_t extent : {2, 0, 5, 1}) {
           Shape shape{3, 4, 6};
@@ -100,6 +106,120 @@ TEST(Copy, ConcatenateManyAndBlocks) {
   }
 }
 
+// ---- View as another dtype
+
+TEST(Copy, ViewOfEveryPair) {
+  Random random(20);
+  for (const DType from : kPlain) {
+    for (const DType to : kPlain) {
+      if (to == DType::bool_ && from != DType::bool_) continue;  // other bytes are no bools
+      for (const Arrangement arrangement : kAllArrangements) {
+        const OperandSpec x = arranged(from, {3, 5, 24}, arrangement);
+        expect_on_cpu(Reinterpret{to}, {random_tensor(x, random, {-300, 300})});
+      }
+      expect_on_cpu(Reinterpret{to}, {random_tensor(from, {0}, random)});
+      expect_on_cpu(Reinterpret{to}, {random_tensor(from, {2, 0, 8}, random)});
+      if (item_size(from) == item_size(to)) {
+        expect_on_cpu(Reinterpret{to}, {random_tensor(from, {}, random)});
+      }
+    }
+  }
+}
+
+TEST(Copy, ViewStaysWhereItsBytesAre) {
+  Random random(21);
+  const Tensor x = random_tensor(DType::f32, {300, 100}, random);
+  const Ran ran = run_op(cpu_device(), Reinterpret{DType::u8}, {x}, {.in_place = true});
+  ASSERT_EQ(ran.traits.aliases.size(), 1u);
+  EXPECT_FALSE(ran.traits.aliases[0].required);
+  EXPECT_TRUE(ran.outputs[0].bytes == x.bytes);
+  const OperandSpec turned = arranged(DType::f32, {300, 100}, Arrangement::reversed);
+  const Ran copied = run_op(cpu_device(), Reinterpret{DType::u8}, {random_tensor(turned, random)});
+  EXPECT_TRUE(copied.traits.aliases.empty());
+}
+
+TEST(Copy, ViewRowsAlone) {
+  Random random(22);
+  const Tensor x = random_tensor(DType::f32, {5, 6}, random);
+  expect_rows_alone(cpu_device(), Reinterpret{DType::u8}, {x});
+  expect_rows_alone(cpu_device(), Reinterpret{DType::u64}, {x});
+  expect_rows_alone(cpu_device(), Reinterpret{DType::i32},
+                    {random_tensor(DType::f32, {7}, random)});
+  const std::vector in{OperandSpec::contiguous({DType::f32, {6}})};
+  const std::vector out{OperandSpec::contiguous({DType::u64, {3}})};
+  EXPECT_FALSE(
+      cpu_device().prepare(Reinterpret{DType::u64}, in, out).kernel->traits().honours_extent);
+}
+
+// ---- Slice update
+
+struct Part {
+  Dims start, stop, step;
+};
+
+void expect_updates(const Shape& shape, const std::vector<Part>& parts, Random& random) {
+  for (const DType dtype : kPlain) {
+    for (const auto& [start, stop, step] : parts) {
+      const TensorSpec whole{dtype, shape};
+      const Shape part = infer(Slice{start, stop, step}, std::span(&whole, 1))[0].shape;
+      for (const Arrangement base : {Arrangement::contiguous, Arrangement::reversed}) {
+        for (const Arrangement update : kAllArrangements) {
+          expect_on_cpu(SliceUpdate{start, stop, step},
+                        {random_tensor(arranged(dtype, shape, base), random, {-9, 9, true}),
+                         random_tensor(arranged(dtype, part, update), random, {-9, 9, true})});
+        }
+      }
+    }
+  }
+}
+
+TEST(Copy, SliceUpdate) {
+  Random random(23);
+  expect_updates({4, 5, 6},
+                 {{{0, 0, 0}, {4, 5, 6}, {1, 1, 1}},
+                  {{1, 2, 3}, {3, 4, 6}, {1, 1, 1}},
+                  {{0, 1, 0}, {4, 5, 6}, {3, 2, 5}},
+                  {{3, 4, 5}, {-1, -1, -1}, {-1, -1, -1}},
+                  {{2, 4, 1}, {0, -1, 6}, {-1, -3, 2}},
+                  {{1, 5, 0}, {3, 5, 6}, {1, 1, 1}}},
+                 random);
+  expect_updates({}, {{{}, {}, {}}}, random);
+  expect_updates({1}, {{{0}, {1}, {1}}, {{0}, {-1}, {-1}}, {{0}, {0}, {1}}}, random);
+  expect_updates({7}, {{{6}, {-1}, {-4}}, {{3}, {4}, {1}}}, random);
+  expect_updates({0, 3}, {{{0, 0}, {0, 3}, {1, 1}}}, random);
+}
+
+TEST(Copy, SliceUpdateBigIsSharedOut) {
+  Random random(24);
+  const Tensor base = random_tensor(DType::f32, {300, 401}, random);
+  const SliceUpdate op{{299, 0}, {-1, 400}, {-1, 2}};
+  expect_on_cpu(op, {base, random_tensor(DType::f32, {300, 200}, random)});
+  expect_on_cpu(
+      op, {base, random_tensor(arranged(DType::f32, {300, 200}, Arrangement::transposed), random)});
+}
+
+TEST(Copy, SliceUpdateInPlaceLeavesTheRest) {
+  Random random(25);
+  const Tensor base = random_tensor(DType::u16, {4, 6}, random);
+  const Tensor update = random_tensor(DType::u16, {2, 6}, random);
+  const Ran ran =
+      run_op(cpu_device(), SliceUpdate{{1, 0}, {3, 6}, {1, 1}}, {base, update}, {.in_place = true});
+  ASSERT_EQ(ran.traits.aliases.size(), 1u);
+  EXPECT_EQ(ran.traits.aliases[0].input, 0u);
+  EXPECT_FALSE(ran.traits.aliases[0].required);
+  EXPECT_TRUE(
+      std::equal(base.bytes.begin(), base.bytes.begin() + 12, ran.outputs[0].bytes.begin()));
+  EXPECT_TRUE(
+      std::equal(update.bytes.begin(), update.bytes.end(), ran.outputs[0].bytes.begin() + 12));
+}
+
+TEST(Copy, PackedOperandsAreRefused) {
+  const OperandSpec packed{{DType::f32, {32, 8}}, Layout::packed(LayoutKind::panel16)};
+  const OperandSpec plain = OperandSpec::contiguous(packed.spec);
+  const SliceUpdate op{{0, 0}, {32, 8}, {1, 1}};
+  EXPECT_FALSE(cpu_device().prepare(op, std::vector{packed, plain}, std::vector{plain}));
+}
+
 TEST(Copy, RowsAlone) {
   Random random(8);
   const Tensor x = random_tensor(arranged(DType::f16, {5, 7, 3}, Arrangement::transposed), random);
@@ -107,6 +227,11 @@ TEST(Copy, RowsAlone) {
   expect_rows_alone(cpu_device(), Contiguous{}, {x});
   expect_rows_alone(cpu_device(), Concatenate{1}, {x, y});
   expect_rows_alone(cpu_device(), Cast{DType::f32}, {x});
+  const Tensor turned =
+      random_tensor(arranged(DType::f16, {5, 7, 3}, Arrangement::reversed), random);
+  expect_rows_alone(cpu_device(), Contiguous{}, {turned});
+  expect_rows_alone(cpu_device(), Concatenate{1}, {turned, y});
+  expect_rows_alone(cpu_device(), Cast{DType::f32}, {turned});
 }
 
 TEST(Copy, Arange) {
@@ -125,7 +250,7 @@ TEST(Cast, EveryPair) {
     Random random(9);
     for (const DType from : kPlain) {
       for (const DType to : kPlain) {
-        for (const Arrangement arrangement : kArrangements) {
+        for (const Arrangement arrangement : kAllArrangements) {
           const OperandSpec x = arranged(from, {5, 3, 39}, arrangement);
           expect_on_cpu(Cast{to}, {random_tensor(x, random, {-300, 300, true})});
         }
@@ -160,7 +285,8 @@ TEST(Cast, FromBlocks) {
   for (const DType from : kBlocks) {
     for (const DType to : {DType::f32, DType::f16, DType::bf16, DType::f64, DType::i32,
                            DType::bool_, DType::complex64}) {
-      for (const Arrangement arrangement : {Arrangement::contiguous, Arrangement::sliced}) {
+      for (const Arrangement arrangement :
+           {Arrangement::contiguous, Arrangement::sliced, Arrangement::reversed}) {
         expect_on_cpu(Cast{to}, {random_tensor(arranged(from, {2, 3, 768}, arrangement), random)});
       }
     }

@@ -6,6 +6,7 @@
 #include "device/cpu/isa.h"
 #include "device/cpu/kernel.h"
 #include "device/cpu_levels.h"
+#include "device/lower.h"
 #include "support/allocations.h"
 
 namespace heddle::test {
@@ -146,6 +147,25 @@ TEST(Prepare, RefusesOrThrowsSayingWhy) {
   EXPECT_MENTIONS(what, "f32[2, 3]");
   EXPECT_MENTIONS(what, "f32[3, 2]");
   EXPECT_THROW(cpu_device().prepare(Unary{UnaryKind::exp}, in, {}), Error);
+}
+
+TEST(Prepare, WhatIsWalkedBackwardsIsReadSoOrCopiedFirst) {
+  OperandSpec x = floats({4, 8});
+  x.layout.strides = {-8, 1};
+  const std::vector in{x, floats({3, 8})}, out{floats({4, 3})};
+  const Prepared linear = cpu_device().prepare(Linear{}, in, out);
+  EXPECT_FALSE(linear);
+  EXPECT_MENTIONS(linear.reason, "linear: f32[4, 8] strides [-8, 1] is walked backwards");
+  const Legal legal = legalize(cpu_device(), Linear{}, in);
+  EXPECT_EQ(legal.how, Legal::How::contiguous);
+  EXPECT_EQ(legal.copy, (std::vector<bool>{true, false}));
+  EXPECT_EQ(legalize(cpu_device(), Unary{UnaryKind::exp}, std::span(in).first(1)).how,
+            Legal::How::direct);
+  // An axis of one element has no direction.
+  OperandSpec one = floats({1, 8});
+  one.layout.strides = {-8, 1};
+  EXPECT_TRUE(cpu_device().prepare(Linear{}, std::vector{one, floats({3, 8})},
+                                   std::vector{floats({1, 3})}));
 }
 
 TEST(Prepare, OutputsAreContiguousOrPacked) {

@@ -47,7 +47,7 @@ void check_unary(UnaryKind kind, DType dtype, Random& random) {
   for (const Shape& shape : kShapes) {
     expect_on_cpu(op, {random_tensor(dtype, shape, random, fill_for(dtype))}, tolerance);
   }
-  for (const Arrangement arrangement : kArrangements) {
+  for (const Arrangement arrangement : kAllArrangements) {
     const OperandSpec x = arranged(dtype, {5, 3, 37}, arrangement);
     expect_on_cpu(op, {random_tensor(x, random, fill_for(dtype))}, tolerance);
   }
@@ -87,7 +87,7 @@ void check_pair(const Op& op, DType dtype, Random& random, Tolerance tolerance) 
                   {random_tensor(dtype, a, random, fill), random_tensor(dtype, b, random, fill)},
                   tolerance);
   }
-  for (const Arrangement arrangement : kArrangements) {
+  for (const Arrangement arrangement : kAllArrangements) {
     const OperandSpec a = arranged(dtype, {4, 3, 37}, arrangement);
     const OperandSpec b = arranged(dtype, {3, 37}, arrangement);
     expect_on_cpu(op, {random_tensor(a, random, fill), random_tensor(b, random, fill)}, tolerance);
@@ -141,7 +141,7 @@ TEST(Elementwise, Compare) {
 TEST(Elementwise, SelectMovesBits) {
   Random random(6);
   for (const DType dtype : kPlain) {
-    for (const Arrangement arrangement : kArrangements) {
+    for (const Arrangement arrangement : kAllArrangements) {
       const OperandSpec condition = arranged(DType::bool_, {4, 1, 37}, arrangement);
       const OperandSpec a = arranged(dtype, {4, 3, 37}, arrangement);
       const OperandSpec b = arranged(dtype, {3, 1}, arrangement);
@@ -165,7 +165,7 @@ TEST(Elementwise, GatedMultiply) {
                         {random_tensor(dtype, shape, random), random_tensor(dtype, shape, random)},
                         activation_tolerance(act, dtype));
         }
-        for (const Arrangement arrangement : kArrangements) {
+        for (const Arrangement arrangement : kAllArrangements) {
           const OperandSpec x = arranged(dtype, {5, 3, 37}, arrangement);
           expect_on_cpu(GatedMultiply{act}, {random_tensor(x, random), random_tensor(x, random)},
                         activation_tolerance(act, dtype));

@@ -117,7 +117,7 @@ double convert(DType dtype, double x) {
 Reference view(const Op& op, const Reference& x, const TensorSpec& out) {
   const ViewOf shown = view_of(op, OperandSpec::contiguous({DType::u8, x.spec.shape})).value();
   return make(out, [&](const Index& index) {
-    std::int64_t from = shown.offset_bytes;
+    std::int64_t from = shown.offset_bytes + first_element({out, shown.layout});
     for (std::size_t d = 0; d < index.size(); ++d) from += index[d] * shown.layout.strides[d];
     return x.values[static_cast<std::size_t>(from)];
   });
@@ -287,6 +287,18 @@ Reference gather(Inputs in, const TensorSpec& out) {
     from.insert(from.begin(), static_cast<std::int64_t>(id));
     return at(in[0], from);
   });
+}
+
+Reference slice_update(const SliceUpdate& op, Reference base, const Reference& update) {
+  for_each_index(update.spec.shape, [&](const Index& index, std::size_t flat) {
+    std::size_t to = 0;
+    for (std::size_t d = 0; d < index.size(); ++d) {
+      to = to * static_cast<std::size_t>(base.spec.shape[d]) +
+           static_cast<std::size_t>(op.start[d] + index[d] * op.step[d]);
+    }
+    base.values[to] = update.values[flat];
+  });
+  return base;
 }
 
 Reference write_rows(Reference state, const Reference& x, const Reference& row) {
@@ -459,6 +471,7 @@ std::vector<Reference> reference(const Op& op, Inputs in) {
           },
           [&](const Concatenate& o) { return Results{concatenate(o, in, out[0])}; },
           [&](const GatherRows&) { return Results{gather(in, out[0])}; },
+          [&](const SliceUpdate& o) { return Results{slice_update(o, in[0], in[1])}; },
           [&](const WriteRows&) { return Results{write_rows(in[0], in[1], in[2])}; },
           [&](const Rope& o) { return Results{rope(o.angles, o.has_bias, in)}; },
           [&](const RopeTable& o) { return Results{rope_table(o, in)}; },

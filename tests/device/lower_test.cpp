@@ -87,6 +87,12 @@ std::vector<Case> row_cases() {
   const std::vector<double> rows{4, -1, 0};
   return {
       {Cast{DType::f16}, "q8_0[2, 32]", {}},
+      {SliceUpdate{{1, 2}, {3, 5}, {1, 1}}, "f32[4, 5], f32[2, 3]", {}},
+      {SliceUpdate{{3, 0, 5}, {-1, 4, 1}, {-1, 1, -1}}, "f32[4, 4, 6], f32[4, 4, 4]", {}},
+      {SliceUpdate{{2, 1, 3}, {0, 3, 4}, {-1, 1, 9}}, "f32[4, 4, 6], f32[2, 2, 1]", {}},
+      {SliceUpdate{{1, 3}, {-1, -1}, {-1, -1}}, "f32[2, 4], f32[2, 4]", {}},
+      {SliceUpdate{{1, 0}, {1, 4}, {1, 1}}, "f32[2, 4], f32[0, 4]", {}},
+      {SliceUpdate{}, "f32[], f32[]", {}},
       {GatherRows{DType::f16}, "f32[9, 3], i64[2, 2]", {{1, {0, 8, 3, 3}}}},
       {GatherRows{DType::f32}, "q8_0[9, 32], i32[]", {{1, {4}}}},
       {WriteRows{}, "f16[5, 2], f32[3, 2], i32[3]", {{2, rows}}},
@@ -337,6 +343,16 @@ TEST(Legalize, CopiesAllInputsWhereItMust) {
   const Legal legal = legalize(device, Select{}, operands);
   EXPECT_EQ(legal.how, Legal::How::contiguous);
   EXPECT_EQ(legal.copy, (std::vector<bool>{true, true, false}));
+}
+
+TEST(Legalize, UpdatesOfSlicesAsConcatenations) {
+  ListedDevice device([](const Op& op, auto) { return std::holds_alternative<Concatenate>(op); });
+  const char* operands = "f32[4, 5], f32[2, 3]";
+  EXPECT_EQ(legalize_specs(device, SliceUpdate{{1, 0}, {3, 3}, {1, 1}}, operands).how,
+            Legal::How::lowered);
+  // Elements apart have no simpler form.
+  EXPECT_EQ(legalize_specs(device, SliceUpdate{{0, 0}, {4, 5}, {2, 2}}, operands).how,
+            Legal::How::no);
 }
 
 TEST(Legalize, NeverCopiesAState) {

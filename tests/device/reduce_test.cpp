@@ -54,7 +54,7 @@ TEST(Reduce, EveryKindDtypeAndArrangement) {
     const Dims axes[] = {{0}, {1}, {2}, {0, 1}, {0, 2}, {1, 2}, {0, 1, 2}, {}};
     for (const ReduceKind kind : kKinds) {
       for (const DType dtype : kPlain) {
-        for (const Arrangement arrangement : kArrangements) {
+        for (const Arrangement arrangement : kAllArrangements) {
           for (const Dims& reduced : axes) {
             check(kind, arranged(dtype, {5, 3, 35}, arrangement), reduced, reduced.size() == 2,
                   random);
@@ -85,6 +85,16 @@ TEST(Reduce, LongAndEdgeRows) {
     check(ReduceKind::mean, arranged(DType::f32, {700, 9, 70}, Arrangement::contiguous), {0, 2},
           false, random);
   });
+}
+
+TEST(Reduce, ColumnsOfRowsBackwards) {
+  Random random(7);
+  for (const ReduceKind kind : kKinds) {
+    const OperandSpec rows{{DType::f32, {300, 70}}, {LayoutKind::strided, {-70, 1}}};
+    check(kind, rows, {0}, false, random);
+    const OperandSpec planes{{DType::f32, {4, 30, 70}}, {LayoutKind::strided, {-2100, -70, 1}}};
+    check(kind, planes, {1}, false, random);
+  }
 }
 
 TEST(Reduce, OfNothing) {
@@ -146,7 +156,7 @@ TEST(Softmax, EveryDtypeAndArrangement) {
       for (const Shape& shape : {Shape{0}, Shape{2, 0}, Shape{0, 3}, Shape{5}}) {
         expect_on_cpu(Softmax{}, {random_tensor(dtype, shape, random)}, tolerance);
       }
-      for (const Arrangement arrangement : kArrangements) {
+      for (const Arrangement arrangement : kAllArrangements) {
         expect_on_cpu(Softmax{},
                       {random_tensor(arranged(dtype, {4, 3, 35}, arrangement), random, {-8, 8})},
                       tolerance);

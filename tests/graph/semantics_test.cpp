@@ -95,7 +95,12 @@ class RandomGraph {
   }
 
   Array viewed(const Array& x) {
-    switch (below(3)) {
+    switch (below(5)) {
+      case 3:
+        return slice(x, {kRows, kFeatures}, {-kRows - 1, -kFeatures - 1}, {-1, -1});
+      case 4:
+        return slice_update(x, slice(x, {1, 0}, {2, kFeatures}), {kRows, 0}, {-2, kFeatures},
+                            {-1, 1});
       case 0:
         return reshape(transpose(x), {kRows, kFeatures});  // no strides express it
       case 1:

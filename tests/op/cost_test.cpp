@@ -32,6 +32,11 @@ TEST(Cost, RowsChosenByDataCountAlone) {
             3 * 8 * 2 + 3 * 8 * 4 + 3 * 4);
 }
 
+TEST(Cost, MovedBytesCountBothWays) {
+  EXPECT_EQ(cost_of(Reinterpret{DType::u8}, "f32[10]").bytes, 80);
+  EXPECT_EQ(cost_of(SliceUpdate{{0}, {3}, {1}}, "f32[1000], f32[3]").bytes, 24);
+}
+
 TEST(Cost, ViewsAndLeavesAreFree) {
   for (const Example& example : examples()) {
     const Cost c = cost_of(example.op, example.inputs);

@@ -72,6 +72,9 @@ TEST(Op, PrintsAsItIs) {
       {Cast{DType::bf16}, "cast(dtype=bf16)"},
       {Repack{LayoutKind::panel16}, "repack(kind=panel16)"},
       {Feed{Feed::Kind::prefix}, "feed(kind=prefix)"},
+      {Reinterpret{DType::u8}, "view(dtype=u8)"},
+      {AsStrided{{2}, {-1}, 1}, "as_strided(shape=[2], strides=[-1], offset=1)"},
+      {SliceUpdate{{0}, {2}, {1}}, "slice_update(start=[0], stop=[2], step=[1])"},
       {Rope{{.style = RopeStyle::interleaved, .dims = 4}, true},
        "rope(style=interleaved, dims=4, base=10000, scale=1, has_factors=false, has_bias=true)"},
       {Attend{.scale = 0.125f}, "attend(scale=0.125, block_size=32, window=0)"},
@@ -107,7 +110,7 @@ TEST(Op, LeavesAndViews) {
   }
   EXPECT_EQ(leaves, 3);
   EXPECT_TRUE(is_leaf(Constant{}));
-  EXPECT_EQ(views, 6);
+  EXPECT_EQ(views, 7);
 }
 
 }  // namespace

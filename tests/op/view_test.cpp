@@ -2,6 +2,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "heddle/error.h"
@@ -32,6 +33,15 @@ std::int64_t address(const Index& index, const Dims& strides, std::int64_t offse
   return std::inner_product(index.begin(), index.end(), strides.begin(), offset);
 }
 
+/// Elements from the operand's lowest byte to its first element, found by looking at every element.
+std::int64_t first_of(const Shape& shape, const Dims& strides) {
+  std::int64_t lowest = 0;
+  for_each_index(shape, [&](const Index& index, std::int64_t) {
+    lowest = std::min(lowest, address(index, strides));
+  });
+  return -lowest;
+}
+
 std::int64_t flat_index(const Index& index, const Shape& shape) {
   std::int64_t flat = 0;
   for (std::size_t d = 0; d < shape.size(); ++d) flat = flat * shape[d] + index[d];
@@ -58,6 +68,8 @@ Index source_index(const Op& op, const Index& out, const Shape& in_shape, const 
   } else if (std::get_if<Broadcast>(&op)) {
     const std::size_t lead = out.size() - in.size();
     for (std::size_t i = 0; i < in.size(); ++i) in[i] = in_shape[i] == 1 ? 0 : out[lead + i];
+  } else if (const auto* strided = std::get_if<AsStrided>(&op)) {
+    return unflatten(address(out, strided->strides, strided->offset), in_shape);
   } else {  // squeeze and expand_dims: the indices other than those of extent 1 agree
     return unflatten(flat_index(out, out_shape), in_shape);
   }
@@ -69,16 +81,20 @@ void check_view(const Op& op, const OperandSpec& input) {
   const Shape out = infer(op, std::span(&input.spec, 1))[0].shape;
   const std::optional<ViewOf> view = view_of(op, input);
   if (!view) {
-    RC_ASSERT(std::holds_alternative<Reshape>(op));  // only these may need a copy
+    // Only these may need a copy.
+    RC_ASSERT(std::holds_alternative<Reshape>(op) || std::holds_alternative<AsStrided>(op));
     RC_ASSERT(!is_contiguous(input));
     return;
   }
   const auto item = static_cast<std::int64_t>(item_size(input.spec.dtype));
   RC_ASSERT(view->offset_bytes % item == 0);
+  RC_ASSERT(view->offset_bytes >= 0);
+  const std::int64_t first = view->offset_bytes / item + first_of(out, view->layout.strides);
+  const std::int64_t first_in = first_of(input.spec.shape, input.layout.strides);
   for_each_index(out, [&](const Index& index, std::int64_t) {
     const Index from = source_index(op, index, input.spec.shape, out);
-    RC_ASSERT(address(index, view->layout.strides, view->offset_bytes / item) ==
-              address(from, input.layout.strides));
+    RC_ASSERT(address(index, view->layout.strides, first) ==
+              address(from, input.layout.strides, first_in));
   });
 }
 
@@ -86,7 +102,7 @@ int pick(int low, int high) {
   return *rc::gen::inRange(low, high + 1);
 }
 
-/// A tensor of random shape, held with random order and gaps (and some axes repeated).
+/// A tensor of random shape, held with random order and gaps (and some axes repeated or backwards).
 OperandSpec random_operand() {
   const int rank = pick(0, 5);
   OperandSpec operand{{DType::f16, {}}, {}};
@@ -101,10 +117,11 @@ OperandSpec random_operand() {
   operand.layout.strides = Dims(static_cast<std::size_t>(rank), 0);
   std::int64_t stride = 1;
   const bool gaps = pick(0, 1);
+  const bool backwards = pick(0, 1);
   for (int i = rank; i-- > 0;) {
     const auto axis = static_cast<std::size_t>(order[static_cast<std::size_t>(i)]);
     const bool repeated = gaps && pick(0, 6) == 0;
-    operand.layout.strides[axis] = repeated ? 0 : stride;
+    operand.layout.strides[axis] = repeated ? 0 : backwards && pick(0, 1) ? -stride : stride;
     if (!repeated)
       stride *= std::max<std::int64_t>(operand.spec.shape[axis], 1) + (gaps && pick(0, 2) == 0);
   }
@@ -174,11 +191,102 @@ RC_GTEST_PROP(View, Slice, ()) {
   const OperandSpec input = random_operand();
   heddle::Slice op;
   for (const std::int64_t extent : input.spec.shape) {
-    op.start.push_back(pick(0, static_cast<int>(extent)));
-    op.stop.push_back(pick(static_cast<int>(op.start.back()), static_cast<int>(extent)));
-    op.step.push_back(pick(1, 3));
+    const int end = static_cast<int>(extent);
+    const bool backwards = pick(0, 1);
+    op.start.push_back(backwards ? pick(-1, end - 1) : pick(0, end));
+    const int start = static_cast<int>(op.start.back());
+    op.stop.push_back(backwards ? pick(-1, start) : pick(start, end));
+    op.step.push_back(backwards ? -pick(1, 3) : pick(1, 3));
   }
   check_view(op, input);
+}
+
+RC_GTEST_PROP(View, AsStrided, ()) {
+  const bool contiguous = pick(0, 4);
+  OperandSpec input = random_operand();
+  if (contiguous) input = OperandSpec::contiguous(input.spec);
+  heddle::AsStrided op;
+  std::int64_t lowest = 0, highest = 0;
+  for (int i = pick(0, 4); i-- > 0;) {
+    op.shape.push_back(pick(0, 9) ? pick(1, 3) : 0);
+    op.strides.push_back(pick(-4, 4));
+    const std::int64_t reach = (op.shape.back() - 1) * op.strides.back();
+    (reach < 0 ? lowest : highest) += reach;
+  }
+  const std::int64_t room = elements(input.spec.shape) - (highest - lowest);
+  RC_PRE(elements(op.shape) == 0 || room > 0);
+  if (room > 0) op.offset = pick(0, static_cast<int>(room) - 1) - lowest;
+  check_view(op, input);
+  if (contiguous) RC_ASSERT(view_of(op, input).has_value());
+}
+
+TEST(View, SlicesAtTheEndsOfTheNumbers) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
+  const OperandSpec input = OperandSpec::contiguous(spec("f32[5]"));
+  for (const std::int64_t step : {kMost, kLeast}) {
+    const heddle::Slice op =
+        step > 0 ? heddle::Slice{{1}, {5}, {step}} : heddle::Slice{{4}, {-1}, {step}};
+    EXPECT_EQ(infer(op, std::span(&input.spec, 1))[0].shape, Shape{1});
+    const auto view = view_of(op, input);
+    ASSERT_TRUE(view);
+    EXPECT_EQ(view->offset_bytes, step > 0 ? 4 : 16);
+    EXPECT_EQ(view->layout.strides, Dims{1});
+  }
+}
+
+// ---- As another dtype
+
+/// The byte that each byte of the operand, row-major, is in memory.
+std::vector<std::int64_t> byte_addresses(const OperandSpec& operand, std::int64_t offset) {
+  const auto item = static_cast<std::int64_t>(item_size(operand.spec.dtype));
+  const std::int64_t first = first_of(operand.spec.shape, operand.layout.strides);
+  std::vector<std::int64_t> addresses;
+  for_each_index(operand.spec.shape, [&](const Index& index, std::int64_t) {
+    const std::int64_t at = offset + address(index, operand.layout.strides, first) * item;
+    for (std::int64_t byte = 0; byte < item; ++byte) addresses.push_back(at + byte);
+  });
+  return addresses;
+}
+
+RC_GTEST_PROP(View, ReinterpretedShowsTheSameBytesWhereItCan, ()) {
+  const DType types[] = {DType::u8, DType::bool_, DType::f16, DType::f32, DType::complex64};
+  OperandSpec input = random_operand();
+  input.spec.dtype = types[pick(0, 4)];
+  const DType to = types[pick(0, 4)];
+  const auto from_size = static_cast<std::int64_t>(item_size(input.spec.dtype));
+  const auto to_size = static_cast<std::int64_t>(item_size(to));
+  const bool scalar = input.spec.shape.empty();
+  const std::int64_t row = scalar ? from_size : input.spec.shape.back() * from_size;
+  const bool fits = scalar ? from_size == to_size : row % to_size == 0;
+  RC_PRE(fits);
+  const std::int64_t offset = pick(0, 12) * from_size;
+  const TensorSpec out = infer(Reinterpret{to}, std::span(&input.spec, 1))[0];
+  const std::optional<ViewOf> view =
+      reinterpreted_view(to, input, static_cast<std::size_t>(offset));
+  const std::vector<std::int64_t> bytes = byte_addresses(input, offset);
+  if (view) {
+    RC_ASSERT(byte_addresses({out, view->layout}, offset + view->offset_bytes) == bytes);
+    return;
+  }
+  // Whatever has none is broken up: an item's bytes are apart, or not at a place for one.
+  bool broken = offset % to_size != 0;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const auto within = static_cast<std::int64_t>(i) % to_size;
+    broken = broken || bytes[i] % to_size != within;
+    broken = broken || (within > 0 && bytes[i] != bytes[i - 1] + 1);
+    // Nor has the last axis one stride where items fall into parts with gaps between them.
+    const bool next_item = from_size > to_size && static_cast<std::int64_t>(i) % row > 0;
+    broken = broken || (next_item && bytes[i] != bytes[i - 1] + 1);
+  }
+  RC_ASSERT(broken);
+}
+
+TEST(View, ReinterpretedOfWhatHasNoStrides) {
+  const OperandSpec packed{spec("f32[32, 8]"), Layout::packed(LayoutKind::panel16)};
+  EXPECT_FALSE(reinterpreted_view(DType::i32, packed, 0));
+  EXPECT_THROW(reinterpreted_view(DType::q8_0, OperandSpec::contiguous(spec("f32[32]")), 0), Error);
+  EXPECT_THROW(reinterpreted_view(DType::u8, OperandSpec::contiguous(spec("f32[]")), 0), Error);
 }
 
 RC_GTEST_PROP(View, Broadcast, ()) {
@@ -208,6 +316,14 @@ TEST(View, OffsetsOfBlocksAreWholeBlocks) {
   ASSERT_TRUE(view);
   EXPECT_EQ(view->offset_bytes, (2 * 3 + 1) * 18);  // blocks of 32 elements take 18 bytes
   EXPECT_EQ(view->layout.strides, (Dims{3 * 96, 1}));
+}
+
+TEST(View, RowsOfBlocksBackwards) {
+  const OperandSpec input = OperandSpec::contiguous(spec("q4_0[6, 96]"));
+  const auto view = view_of(Slice{{5, 32}, {0, 96}, {-2, 1}}, input);
+  ASSERT_TRUE(view);
+  EXPECT_EQ(view->offset_bytes, (1 * 3 + 1) * 18);  // row 1 is the lowest
+  EXPECT_EQ(view->layout.strides, (Dims{-2 * 96, 1}));
 }
 
 TEST(View, BlocksReshapeAndTransposeAroundTheirAxis) {

@@ -20,8 +20,13 @@ OperandSpec arranged(DType dtype, const Shape& shape, Arrangement arrangement) {
   if (shape.empty() || arrangement == Arrangement::contiguous) return operand;
   if (is_block(dtype)) {  // rows with a gap of a block
     Shape padded = shape;
-    padded[shape.size() - 1] += info(dtype).block_elements;
+    if (arrangement != Arrangement::reversed) {
+      padded[shape.size() - 1] += info(dtype).block_elements;
+    }
     operand.layout = Layout::contiguous(padded);
+    for (std::size_t i = 0; arrangement == Arrangement::reversed && i + 1 < shape.size(); ++i) {
+      operand.layout.strides[i] *= -1;
+    }
     return operand;
   }
   if (arrangement == Arrangement::transposed) {
@@ -38,6 +43,8 @@ OperandSpec arranged(DType dtype, const Shape& shape, Arrangement arrangement) {
       strides[i] = stride;
       stride *= std::max<std::int64_t>(1, shape[i]);
     }
+  } else if (arrangement == Arrangement::reversed) {
+    for (std::int64_t& stride : strides) stride = -stride;
   } else {
     strides[0] = 0;
   }
@@ -113,8 +120,7 @@ void fill_blocks(Tensor& tensor, Random& random, Fill fill) {
   Shape rows = spec.shape;
   rows[rows.size() - 1] = 1;
   for_each_index(rows, [&](const Dims& index) {
-    std::int64_t element = 0;
-    for (std::size_t i = 0; i < index.size(); ++i) element += index[i] * layout.strides[i];
+    const std::int64_t element = element_offset(tensor.operand, index);
     for (float& x : row) x = static_cast<float>(random_value(DType::f32, random, fill));
     quantize_row(spec.dtype, row.data(),
                  tensor.bytes.data() + element / type.block_elements * type.block_bytes,
@@ -343,9 +349,11 @@ Tensor row_of(const Tensor& tensor, std::int64_t row) {
   Tensor one = tensor;
   one.operand.spec.shape[0] = 1;
   const DTypeInfo& type = info(tensor.operand.spec.dtype);
+  Dims at(one.operand.spec.shape.size(), 0);
+  at[0] = row;
   const std::int64_t begin =
-      row * tensor.operand.layout.strides[0] / type.block_elements * type.block_bytes;
-  const std::byte* from = tensor.bytes.data() + begin;
+      element_offset(tensor.operand, at) - element_offset(one.operand, Dims(at.size(), 0));
+  const std::byte* from = tensor.bytes.data() + begin / type.block_elements * type.block_bytes;
   one.bytes.assign(from, from + span_bytes(one.operand));
   return one;
 }

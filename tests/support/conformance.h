@@ -25,11 +25,17 @@ enum class Arrangement {
   transposed,  // the axes in reverse order, outermost fastest
   sliced,      // every second element of the last axis, of rows with a gap between them
   broadcast,   // one row repeated along axis 0
+  reversed,    // every axis backwards; only for ops that read so
 };
 inline constexpr Arrangement kArrangements[] = {Arrangement::contiguous, Arrangement::transposed,
                                                 Arrangement::sliced, Arrangement::broadcast};
+/// And backwards.
+inline constexpr Arrangement kAllArrangements[] = {Arrangement::contiguous, Arrangement::transposed,
+                                                   Arrangement::sliced, Arrangement::broadcast,
+                                                   Arrangement::reversed};
 
-/// The operand of a plain dtype so arranged. Block types: contiguous, or else rows with a gap.
+/// The operand of a plain dtype so arranged. Block types: contiguous, rows with a gap, or in
+/// reverse order.
 OperandSpec arranged(DType dtype, const Shape& shape, Arrangement arrangement);
 
 /// What numbers to fill a tensor with.

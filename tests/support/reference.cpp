@@ -1,6 +1,7 @@
 #include "support/reference.h"
 
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 
@@ -30,6 +31,21 @@ std::size_t broadcast_index(const Shape& shape, const Dims& index) {
 }
 
 // ---- Decoding
+
+std::int64_t element_offset(const OperandSpec& operand, const Dims& index) {
+  if (operand.layout.kind == LayoutKind::panel16) {
+    return (index[0] / 16 * operand.spec.shape[1] + index[1]) * 16 + index[0] % 16;
+  }
+  const Dims& strides = operand.layout.strides;
+  std::int64_t offset = 0;
+  for (std::size_t i = 0; i < index.size(); ++i) {
+    // Backwards, index 0 is the far end.
+    const std::int64_t from_lowest =
+        strides[i] < 0 ? operand.spec.shape[i] - 1 - index[i] : index[i];
+    offset += from_lowest * std::abs(strides[i]);
+  }
+  return offset;
+}
 
 namespace {
 
@@ -72,7 +88,7 @@ Number decode_plain(DType dtype, const std::byte* at) {
 }
 
 Values decode_blocks(const OperandSpec& operand, const std::byte* data) {
-  const auto& [spec, layout] = operand;
+  const TensorSpec& spec = operand.spec;
   Values values(spec);
   const DTypeInfo& type = info(spec.dtype);
   std::vector<float> row(static_cast<std::size_t>(spec.shape.back()));
@@ -80,22 +96,12 @@ Values decode_blocks(const OperandSpec& operand, const std::byte* data) {
   rows[rows.size() - 1] = 1;
   std::size_t next = 0;
   for_each_index(rows, [&](const Dims& index) {
-    std::int64_t element = 0;
-    for (std::size_t i = 0; i < index.size(); ++i) element += index[i] * layout.strides[i];
+    const std::int64_t element = element_offset(operand, index);
     const std::byte* from = data + element / type.block_elements * type.block_bytes;
     dequantize_row(spec.dtype, from, row.data(), spec.shape.back());
     for (const float x : row) values.real[next++] = static_cast<Number>(x);
   });
   return values;
-}
-
-std::int64_t element_offset(const OperandSpec& operand, const Dims& index) {
-  if (operand.layout.kind == LayoutKind::panel16) {
-    return (index[0] / 16 * operand.spec.shape[1] + index[1]) * 16 + index[0] % 16;
-  }
-  std::int64_t offset = 0;
-  for (std::size_t i = 0; i < index.size(); ++i) offset += index[i] * operand.layout.strides[i];
-  return offset;
 }
 
 }  // namespace
@@ -119,6 +125,57 @@ Values decode(const OperandSpec& operand, const std::byte* data) {
 
 namespace {
 
+template <class T>
+void write(std::byte* at, T value) {
+  std::memcpy(at, &value, sizeof value);
+}
+
+/// The bytes of a number that the dtype holds exactly.
+void encode_plain(DType dtype, Number value, std::byte* at) {
+  switch (dtype) {
+    case DType::bool_:
+    case DType::u8:
+      return write(at, static_cast<std::uint8_t>(value));
+    case DType::u16:
+      return write(at, static_cast<std::uint16_t>(value));
+    case DType::u32:
+      return write(at, static_cast<std::uint32_t>(value));
+    case DType::u64:
+      return write(at, static_cast<std::uint64_t>(value));
+    case DType::i8:
+      return write(at, static_cast<std::int8_t>(value));
+    case DType::i16:
+      return write(at, static_cast<std::int16_t>(value));
+    case DType::i32:
+      return write(at, static_cast<std::int32_t>(value));
+    case DType::i64:
+      return write(at, static_cast<std::int64_t>(value));
+    case DType::f16:
+      return write(at, f16(static_cast<float>(value)).bits);
+    case DType::bf16:
+      return write(at, bf16(static_cast<float>(value)).bits);
+    case DType::f64:
+      return write(at, static_cast<double>(value));
+    default:
+      return write(at, static_cast<float>(value));
+  }
+}
+
+Values reinterpret(const Reinterpret& op, const Values& x) {
+  const std::size_t item = item_size(x.spec.dtype);
+  std::vector<std::byte> bytes(x.real.size() * item);
+  for (std::size_t i = 0; i < x.real.size(); ++i) {
+    encode_plain(x.spec.dtype, x.real[i], &bytes[i * item]);
+    if (!x.imaginary.empty()) encode_plain(DType::f32, x.imaginary[i], &bytes[i * item + 4]);
+  }
+  Shape shape = x.spec.shape;
+  if (!shape.empty()) {
+    std::int64_t& last = shape[shape.size() - 1];
+    last = last * static_cast<std::int64_t>(item) / static_cast<std::int64_t>(item_size(op.dtype));
+  }
+  return decode(OperandSpec::contiguous({op.dtype, shape}), bytes.data());
+}
+
 void copy_value(const Values& from, std::size_t i, Values& to, std::size_t j) {
   to.real[j] = from.real[i];
   if (!to.imaginary.empty()) to.imaginary[j] = from.imaginary[i];
@@ -138,6 +195,16 @@ Values concatenate(const Concatenate& op, const std::vector<Values>& inputs) {
     });
     begin += x.spec.shape[axis];
   }
+  return out;
+}
+
+Values slice_update(const SliceUpdate& op, const Values& base, const Values& update) {
+  Values out = base;
+  for_each_index(update.spec.shape, [&](const Dims& index) {
+    Dims to = index;
+    for (std::size_t i = 0; i < to.size(); ++i) to[i] = op.start[i] + index[i] * op.step[i];
+    copy_value(update, flat_index(update.spec.shape, index), out, flat_index(base.spec.shape, to));
+  });
   return out;
 }
 
@@ -229,6 +296,8 @@ std::vector<Values> norm(const Norm& op, const std::vector<Values>& inputs) {
 
 std::vector<Values> reference(const Op& op, const std::vector<Values>& in) {
   if (std::holds_alternative<Contiguous>(op) || std::holds_alternative<Repack>(op)) return {in[0]};
+  if (const auto* o = std::get_if<SliceUpdate>(&op)) return {slice_update(*o, in[0], in[1])};
+  if (const auto* o = std::get_if<Reinterpret>(&op)) return {reinterpret(*o, in[0])};
   if (const auto* o = std::get_if<Cast>(&op)) return {reference_cast(*o, in[0])};
   if (const auto* o = std::get_if<Concatenate>(&op)) return {concatenate(*o, in)};
   if (const auto* o = std::get_if<Arange>(&op)) return {arange(*o)};

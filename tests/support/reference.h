@@ -32,6 +32,8 @@ std::vector<Values> reference(const Op& op, const std::vector<Values>& inputs);
 
 // ---- For the files that implement it
 
+/// Where the element (or the block that it begins) lies, in elements from the operand's start.
+std::int64_t element_offset(const OperandSpec& operand, const Dims& index);
 std::size_t flat_index(const Shape& shape, const Dims& index);
 /// Where `index`, into the broadcast shape, falls in a tensor of `shape`.
 std::size_t broadcast_index(const Shape& shape, const Dims& index);

@@ -110,7 +110,7 @@ struct Dequantizer {
 
   void row(const std::byte* in, std::byte* out, std::int64_t r) const {
     static_assert(kBlock % 256 == 0);
-    const std::byte* blocks = in + offset_of(r) * static_cast<std::int64_t>(block_bytes);
+    const std::byte* blocks = in + offset_of(rows, r) * static_cast<std::int64_t>(block_bytes);
     alignas(64) float values[kBlock];
     BlockBuffer scratch;
     for (std::int64_t i = 0; i < row_elements; i += kBlock) {
@@ -123,17 +123,6 @@ struct Dequantizer {
       if (finish) finish(&source, target, n);
       sink.store(target, out, r * row_elements + i, n);
     }
-  }
-
- private:
-  std::int64_t offset_of(std::int64_t r) const {
-    std::int64_t offset = 0;
-    for (int axis = rows.rank - 1; axis >= 0; --axis) {
-      const auto a = static_cast<std::size_t>(axis);
-      offset += r % rows.extents[a] * rows.strides[a];
-      r /= rows.extents[a];
-    }
-    return offset;
   }
 };
 

@@ -1,4 +1,5 @@
-// Moving elements as they are: contiguous, concatenate; and arange.
+// Moving elements as they are: contiguous, view, concatenate, slice_update; and arange.
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 
@@ -15,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kPanelRows = 16;
 
-// ---- Contiguous
+// ---- Contiguous, and view as another dtype
 
 /// A walk whose innermost axis strides through memory while another axis lies densely: a transpose.
 /// It is copied in square tiles of the two, so that each cache line is read once.
@@ -54,7 +55,7 @@ struct Tiles {
     std::int64_t in = 0, out = 0, dense_stride = 1;
   };
   Corner corner_of(std::int64_t plane) const {
-    Corner corner;
+    Corner corner{walk.first};
     std::int64_t out_stride = 1;
     for (int i = walk.rank - 1; i >= 0; --i) {
       const auto axis = static_cast<std::size_t>(i);
@@ -75,7 +76,7 @@ std::optional<Tiles> find_tiles(const Walk& walk, std::size_t item) {
   const bool sized = item == 1 || item == 2 || item == 4 || item == 8;
   if (!sized || walk.rank < 2 || walk.count == 0) return std::nullopt;
   Tiles tiles{walk};
-  if (walk.strides[tiles.last()] <= 1 || walk.extents[tiles.last()] < Tiles::kSide)
+  if (std::abs(walk.strides[tiles.last()]) <= 1 || walk.extents[tiles.last()] < Tiles::kSide)
     return std::nullopt;
   for (std::size_t axis = 0; axis < tiles.last(); ++axis) {
     tiles.dense = axis;
@@ -108,8 +109,24 @@ Run tiled_run(const Tiles& tiles, std::size_t item) {
   }
 }
 
+/// The first `count` elements of the walk over input 0, to output 0.
+void copy_walk(const Walk& walk, std::size_t item, std::int64_t count, const Launch& launch) {
+  parallel(launch.team, count, kGrainElements, [&](std::int64_t begin, std::int64_t end) {
+    gather(walk, item, launch.inputs[0].data, begin, end - begin,
+           launch.outputs[0].data + begin * static_cast<std::int64_t>(item));
+  });
+}
+
+/// Rows of axis 0 hold the same bytes before and after: not where a view joins elements along it.
+bool keeps_rows(const TensorSpec& from, const TensorSpec& to) {
+  return !from.shape.empty() && from.shape[0] == to.shape[0];
+}
+
+/// The bytes of input 0, row-major: contiguous, and view as another dtype, which may leave them
+/// where they are.
 Prepared prepare_strided(const PrepareArgs& args) {
-  const Items items = as_items(args.inputs[0]);
+  const OperandSpec& x = args.inputs[0];
+  const Items items = as_items(x);
   const Walk walk = make_walk(items.shape, items.strides);
   if (const auto tiles = find_tiles(walk, items.bytes)) {
     return make_kernel(whole_operand_traits(args.inputs, args.outputs),
@@ -118,14 +135,14 @@ Prepared prepare_strided(const PrepareArgs& args) {
   const std::int64_t per_row =
       items.shape.empty() || items.shape[0] == 0 ? 0 : walk.count / items.shape[0];
   KernelTraits traits = whole_operand_traits(args.inputs, args.outputs);
-  traits.honours_extent = !items.shape.empty();
-  auto run = [walk, per_row, item = items.bytes](const Launch& launch) {
+  traits.honours_extent = keeps_rows(x.spec, args.outputs[0].spec);
+  const bool may_stay = std::holds_alternative<Reinterpret>(args.op) && is_contiguous(x);
+  if (may_stay) traits.aliases.push_back({0, 0, false});
+  auto run = [walk, per_row, may_stay, item = items.bytes](const Launch& launch) {
+    if (may_stay && launch.inputs[0].data == launch.outputs[0].data) return;
     const std::int64_t count =
         launch.extent < 0 ? walk.count : std::min(walk.count, launch.extent * per_row);
-    parallel(launch.team, count, kGrainElements, [&](std::int64_t begin, std::int64_t end) {
-      gather(walk, item, launch.inputs[0].data, begin, end - begin,
-             launch.outputs[0].data + begin * static_cast<std::int64_t>(item));
-    });
+    copy_walk(walk, item, count, launch);
   };
   return make_kernel(std::move(traits), std::move(run));
 }
@@ -150,6 +167,7 @@ Prepared prepare_unpack(const PrepareArgs& args) {
   return make_kernel(whole_operand_traits(args.inputs, args.outputs), std::move(run));
 }
 
+/// Contiguous, and view as another dtype.
 Prepared prepare_contiguous(const PrepareArgs& args) {
   switch (args.inputs[0].layout.kind) {
     case LayoutKind::strided:
@@ -157,7 +175,63 @@ Prepared prepare_contiguous(const PrepareArgs& args) {
     case LayoutKind::panel16:
       return prepare_unpack(args);
   }
-  return refuse("contiguous: a layout that the cpu does not know");
+  return refuse(fmt::format("{}: a layout that the cpu does not know", name(args.op)));
+}
+
+// ---- Slice update
+
+/// Where the slice's elements lie in the output, and where they come from.
+struct SliceWriter {
+  Walk target, update;
+  std::size_t item = 0;
+
+  void write(const std::byte* from, std::byte* to, std::int64_t begin, std::int64_t end) const {
+    const auto bytes = static_cast<std::int64_t>(item);
+    if (update.dense()) return scatter(target, item, from + begin * bytes, begin, end - begin, to);
+    BlockBuffer scratch;
+    for (std::int64_t at = begin; at < end; at += kBlock) {
+      const std::int64_t n = std::min(kBlock, end - at);
+      gather(update, item, from, at, n, scratch.bytes);
+      scatter(target, item, scratch.bytes, at, n, to);
+    }
+  }
+};
+
+/// The slice of a contiguous operand, as a walk from the operand's start.
+Walk slice_walk(const SliceUpdate& op, const OperandSpec& whole) {
+  const Slice slice{op.start, op.stop, op.step};
+  const Shape shape = infer(slice, std::span(&whole.spec, 1)).at(0).shape;
+  const ViewOf view = view_of(slice, whole).value();
+  Walk walk = make_walk(shape, view.layout.strides);
+  walk.first += view.offset_bytes / static_cast<std::int64_t>(item_size(whole.spec.dtype));
+  return walk;
+}
+
+Prepared prepare_slice_update(const PrepareArgs& args, const SliceUpdate& op) {
+  const OperandSpec &base = args.inputs[0], &update = args.inputs[1];
+  for (const OperandSpec& input : args.inputs) {
+    if (input.layout.kind == LayoutKind::strided) continue;
+    return refuse(
+        fmt::format("slice_update: operands must be strided, one is {}", to_string(input)));
+  }
+  const SliceWriter writer{slice_walk(op, args.outputs[0]),
+                           make_walk(update.spec.shape, update.layout.strides),
+                           item_size(base.spec.dtype)};
+  KernelTraits traits = whole_operand_traits(args.inputs, args.outputs);
+  const bool dense = is_contiguous(base);
+  if (dense) traits.aliases.push_back({0, 0, false});
+  auto run = [writer, dense,
+              base_walk = make_walk(base.spec.shape, base.layout.strides)](const Launch& launch) {
+    std::byte* to = launch.outputs[0].data;
+    if (!dense || launch.inputs[0].data != to) {
+      copy_walk(base_walk, writer.item, base_walk.count, launch);
+    }
+    parallel(launch.team, writer.target.count, kGrainElements,
+             [&](std::int64_t begin, std::int64_t end) {
+               writer.write(launch.inputs[1].data, to, begin, end);
+             });
+  };
+  return make_kernel(std::move(traits), std::move(run));
 }
 
 // ---- Concatenate
@@ -257,8 +331,11 @@ bool integer_range(const Arange& op) {
 }  // namespace
 
 Prepared prepare_copy(const PrepareArgs& args) {
-  if (std::holds_alternative<Contiguous>(args.op)) return prepare_contiguous(args);
+  if (std::holds_alternative<Contiguous>(args.op) || std::holds_alternative<Reinterpret>(args.op)) {
+    return prepare_contiguous(args);
+  }
   if (const auto* op = std::get_if<Concatenate>(&args.op)) return prepare_concatenate(args, *op);
+  if (const auto* op = std::get_if<SliceUpdate>(&args.op)) return prepare_slice_update(args, *op);
   const auto& op = std::get<Arange>(args.op);
   if (is_block(op.dtype)) return refuse("arange: of a block type");
   if (is_integer(op.dtype) && !integer_range(op)) {

@@ -39,7 +39,9 @@ concept one_of = (std::is_same_v<T, Ts> || ...);
 
 template <class T>
 constexpr PrepareFamily family() {
-  if constexpr (one_of<T, Contiguous, Concatenate, Arange>) return prepare_copy;
+  if constexpr (one_of<T, Contiguous, Reinterpret, Concatenate, SliceUpdate, Arange>) {
+    return prepare_copy;
+  }
   if constexpr (one_of<T, Cast>) return prepare_cast;
   if constexpr (one_of<T, Unary, Binary, Compare, Select, GatedMultiply>) {
     return prepare_elementwise;
@@ -61,6 +63,16 @@ constexpr std::array<PrepareFamily, kOpCount> families(std::index_sequence<I...>
   return {family<std::variant_alternative_t<I, Op>>()...};
 }
 constexpr auto kFamilies = families(std::make_index_sequence<kOpCount>());
+
+/// Whether the op's family reads axes backwards. The others have inputs copied first.
+bool takes_negative_strides(const Op& op) {
+  return std::visit(
+      []<class T>(const T&) {
+        return one_of<T, Contiguous, Reinterpret, Concatenate, SliceUpdate, Cast, Unary, Binary,
+                      Compare, Select, GatedMultiply, Reduce, Softmax>;
+      },
+      op);
+}
 
 void check_outputs(const PrepareArgs& args) {
   std::vector<TensorSpec> specs;
@@ -97,6 +109,12 @@ class CpuDevice final : public Device {
     for (const OperandSpec& output : outputs) {
       if (output.layout.kind == LayoutKind::strided && !is_contiguous(output)) {
         return refuse(fmt::format("output {} must be contiguous", to_string(output)));
+      }
+    }
+    for (const OperandSpec& input : inputs) {
+      if (walks_backwards(input) && !takes_negative_strides(op)) {
+        return refuse(
+            fmt::format("{}: {} is walked backwards", heddle::name(op), to_string(input)));
       }
     }
     return prepare_family(args);

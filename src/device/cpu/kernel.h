@@ -64,8 +64,8 @@ inline Prepared make_kernel(KernelTraits traits, Run run) {
 }
 
 // The families, one source file each (or a few, by processor feature).
-Prepared prepare_copy(const PrepareArgs&);         // contiguous, concatenate, arange
-Prepared prepare_cast(const PrepareArgs&);         // cast, dequantising included
+Prepared prepare_copy(const PrepareArgs&);  // contiguous, view, concatenate, slice_update, arange
+Prepared prepare_cast(const PrepareArgs&);  // cast, dequantising included
 Prepared prepare_elementwise(const PrepareArgs&);  // unary, binary, compare, select, gated_multiply
 Prepared prepare_reduce(const PrepareArgs&);       // reduce, softmax
 Prepared prepare_norm(const PrepareArgs&);         // rms_norm, add_rms_norm, layer_norm

@@ -126,16 +126,6 @@ Axes split_axes(const OperandSpec& x, const Dims& axes) {
   return split;
 }
 
-std::int64_t offset_of(const Walk& walk, std::int64_t flat) {
-  std::int64_t offset = 0;
-  for (int axis = walk.rank - 1; axis >= 0; --axis) {
-    const auto a = static_cast<std::size_t>(axis);
-    offset += flat % walk.extents[a] * walk.strides[a];
-    flat /= walk.extents[a];
-  }
-  return offset;
-}
-
 /// Lanes of `width` accumulators each, and their fold: lane l + (l + half), half by half.
 template <class Kind, class A, std::int64_t width>
 struct LaneBlock {

@@ -10,6 +10,7 @@ Walk make_walk(const Shape& shape, const Dims& strides) {
   for (std::size_t i = 0; i < shape.size(); ++i) {
     walk.count *= shape[i];
     if (shape[i] == 1) continue;
+    if (strides[i] < 0) walk.first -= (shape[i] - 1) * strides[i];
     const auto last = static_cast<std::size_t>(walk.rank) - 1;
     if (walk.rank > 0 && walk.strides[last] == strides[i] * shape[i]) {
       walk.extents[last] *= shape[i];
@@ -21,6 +22,16 @@ Walk make_walk(const Shape& shape, const Dims& strides) {
     }
   }
   return walk;
+}
+
+std::int64_t offset_of(const Walk& walk, std::int64_t flat) {
+  std::int64_t offset = walk.first;
+  for (int axis = walk.rank - 1; axis >= 0; --axis) {
+    const auto a = static_cast<std::size_t>(axis);
+    offset += flat % walk.extents[a] * walk.strides[a];
+    flat /= walk.extents[a];
+  }
+  return offset;
 }
 
 Dims broadcast_strides(const OperandSpec& operand, const Shape& shape) {
@@ -35,12 +46,12 @@ Dims broadcast_strides(const OperandSpec& operand, const Shape& shape) {
 
 namespace {
 
-/// Where a walk stands: one index an axis, and the offset in elements.
+/// Where a walk stands: one index an axis, and the offset in elements from the lowest on.
 struct Position {
   std::array<std::int64_t, kMaxRank> index{};
   std::int64_t offset = 0;
 
-  Position(const Walk& walk, std::int64_t flat) {
+  Position(const Walk& walk, std::int64_t flat) : offset(walk.first) {
     for (int axis = walk.rank - 1; axis >= 0; --axis) {
       const auto a = static_cast<std::size_t>(axis);
       index[a] = flat % walk.extents[a];
@@ -63,10 +74,11 @@ struct Position {
   }
 };
 
+/// Calls copy_run(offset, stride, length) for pieces of elements [begin, begin + n), in order.
 template <class CopyRun>
 void for_runs(const Walk& walk, std::int64_t begin, std::int64_t n, const CopyRun& copy_run) {
   if (n <= 0) return;
-  if (walk.rank == 0) return copy_run(0, 0, n);
+  if (walk.rank == 0) return copy_run(walk.first, 0, n);
   const auto last = static_cast<std::size_t>(walk.rank) - 1;
   Position at(walk, begin);
   while (n > 0) {
@@ -111,6 +123,22 @@ void gather_bytes(const Walk& walk, std::size_t item, const std::byte* base, std
   });
 }
 
+template <class T>
+void scatter_as(const Walk& walk, const std::byte* src, std::int64_t begin, std::int64_t n,
+                std::byte* base) {
+  auto* out = reinterpret_cast<T*>(base);
+  const auto* in = reinterpret_cast<const T*>(src);
+  for_runs(walk, begin, n, [&](std::int64_t offset, std::int64_t stride, std::int64_t run) {
+    T* to = out + offset;
+    if (stride == 1) {
+      std::memcpy(to, in, static_cast<std::size_t>(run) * sizeof(T));
+    } else {
+      for (std::int64_t i = 0; i < run; ++i) to[i * stride] = in[i];
+    }
+    in += run;
+  });
+}
+
 }  // namespace
 
 void gather(const Walk& walk, std::size_t item, const std::byte* base, std::int64_t begin,
@@ -126,6 +154,20 @@ void gather(const Walk& walk, std::size_t item, const std::byte* base, std::int6
       return gather_as<std::uint64_t>(walk, base, begin, n, dst);
     default:
       return gather_bytes(walk, item, base, begin, n, dst);
+  }
+}
+
+void scatter(const Walk& walk, std::size_t item, const std::byte* src, std::int64_t begin,
+             std::int64_t n, std::byte* base) {
+  switch (item) {
+    case 1:
+      return scatter_as<std::uint8_t>(walk, src, begin, n, base);
+    case 2:
+      return scatter_as<std::uint16_t>(walk, src, begin, n, base);
+    case 4:
+      return scatter_as<std::uint32_t>(walk, src, begin, n, base);
+    default:
+      return scatter_as<std::uint64_t>(walk, src, begin, n, base);
   }
 }
 

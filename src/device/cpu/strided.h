@@ -16,6 +16,7 @@ struct Walk {
   int rank = 0;
   std::array<std::int64_t, kMaxRank> extents{}, strides{};
   std::int64_t count = 1;
+  std::int64_t first = 0;  // element (0, 0, ...), from the lowest on: see first_element
 
   bool dense() const noexcept { return rank == 0 || (rank == 1 && strides[0] == 1) || count <= 1; }
   bool uniform() const noexcept { return count <= 1 || (rank == 1 && strides[0] == 0); }
@@ -23,12 +24,19 @@ struct Walk {
 
 Walk make_walk(const Shape& shape, const Dims& strides);
 
+/// Where element `flat` of the walk is, in elements from the lowest on.
+std::int64_t offset_of(const Walk& walk, std::int64_t flat);
+
 /// Strides of an operand stretched to `shape`, which it broadcasts to.
 Dims broadcast_strides(const OperandSpec& operand, const Shape& shape);
 
 /// Copies elements [begin, begin + n) of the walk, each of `item` bytes, to `dst`.
 void gather(const Walk& walk, std::size_t item, const std::byte* base, std::int64_t begin,
             std::int64_t n, std::byte* dst);
+
+/// Copies `n` items of a plain dtype from `src` on to elements [begin, begin + n) of the walk.
+void scatter(const Walk& walk, std::size_t item, const std::byte* src, std::int64_t begin,
+             std::int64_t n, std::byte* base);
 
 /// A strided operand as indivisible items: elements, or the blocks of a block type.
 struct Items {
