@@ -7,11 +7,12 @@
 namespace heddle::test {
 namespace {
 
+/// Fused ops do not round to half types in between, and so their programs have none.
 void compare(unsigned first_seed, Device* device, bool fuse) {
   const auto rounds = static_cast<unsigned>(number_from("FUZZ_ROUNDS", 60));
   for (unsigned seed = first_seed; seed < first_seed + rounds; ++seed) {
     Program program;
-    ASSERT_NO_THROW(program = random_program(seed)) << "seed " << seed;
+    ASSERT_NO_THROW(program = random_program(seed, {.halves = !fuse})) << "seed " << seed;
     try {
       const std::vector<Bytes> lazy = run_lazily(program, {seed, device, false});
       const std::vector<Bytes> planned = run_planned(program, device, fuse);

@@ -36,7 +36,7 @@ class Draft {
     const Shape& shape() const { return array.shape(); }
   };
 
-  explicit Draft(unsigned seed) : random_(seed) { program_.seed = seed; }
+  Draft(unsigned seed, bool halves) : random_(seed), halves_(halves) { program_.seed = seed; }
 
   std::size_t below(std::size_t limit) { return random_() % limit; }
   std::int64_t between(std::int64_t least, std::int64_t most) {
@@ -67,9 +67,11 @@ class Draft {
   Program finish();
 
  private:
+  bool is_welcome(const Array& array, Range range) const;
   void append(ProgramStep step, std::vector<Array> arrays, Range range);
 
   std::mt19937 random_;
+  const bool halves_;
   Program program_;
   std::vector<Value> values_;
 };
@@ -107,6 +109,9 @@ inline Shape shape_of(const std::vector<std::int64_t>& numbers, std::size_t from
 }
 inline bool is_boolean(DType dtype) {
   return dtype == DType::bool_;
+}
+inline bool is_half(DType dtype) {
+  return dtype == DType::f16 || dtype == DType::bf16;
 }
 
 }  // namespace heddle::test

@@ -30,10 +30,6 @@ bool holds(DType dtype, Range range) {
   }
 }
 
-bool is_small(const Array& array) {
-  return array.ndim() <= 5 && array.size() <= kMostElements;
-}
-
 const Rule& rule_of(std::size_t rule) {
   return rule == kFailingRule ? failing_rule() : program_rules()[rule];
 }
@@ -72,6 +68,7 @@ std::size_t Draft::input(DType dtype, const Shape& shape, Range range) {
 }
 
 std::size_t Draft::input_of(DType dtype, const Shape& shape, const std::vector<double>& values) {
+  if (is_half(dtype) && !halves_) dtype = DType::f32;
   const Array array = astype(Array(values, shape), dtype);
   program_.inputs.push_back({array.spec(), array.to_bytes()});
   Range range;
@@ -93,6 +90,11 @@ std::size_t Draft::indices(std::int64_t count, std::int64_t limit) {
   return input_of(limit > 255 ? DType::i32 : kTypes[below(3)], {count}, values);
 }
 
+bool Draft::is_welcome(const Array& array, Range range) const {
+  const bool small = array.ndim() <= 5 && array.size() <= kMostElements;
+  return small && holds(array.dtype(), range) && (halves_ || !is_half(array.dtype()));
+}
+
 void Draft::append(ProgramStep step, std::vector<Array> arrays, Range range) {
   for (Array& array : arrays) {
     step.outputs.push_back(array.spec());
@@ -110,7 +112,7 @@ void Draft::grow(std::size_t rule) {
   for (const std::size_t value : step.operands) operands.push_back(values_[value].array);
   std::vector<Array> arrays = rule_of(rule).build(step, operands);
   for (const Array& array : arrays) {
-    if (!is_small(array) || !holds(array.dtype(), proposal->range)) return;
+    if (!is_welcome(array, proposal->range)) return;
   }
   append(std::move(step), std::move(arrays), proposal->range);
 }
@@ -151,7 +153,7 @@ std::size_t choose_rule(Draft& draft) {
 }  // namespace
 
 Program random_program(unsigned seed, const ProgramOptions& options) {
-  Draft draft(seed);
+  Draft draft(seed, options.halves);
   add_inputs(draft);
   for (int i = 0; i < options.steps; ++i) {
     draft.grow(draft.chance(options.failing) ? kFailingRule : choose_rule(draft));

@@ -42,7 +42,8 @@ struct Program {
 
 struct ProgramOptions {
   int steps = 60;
-  int failing = 0;  // percent of the steps that fail when they run
+  int failing = 0;     // percent of the steps that fail when they run
+  bool halves = true;  // with values of f16 and bf16
 };
 Program random_program(unsigned seed, const ProgramOptions& options = {});
 
