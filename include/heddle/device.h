@@ -104,14 +104,24 @@ class BindingTable {
 };
 
 /// An order of work on a device. Any thread may use one; work is done as if in the order encoded.
+/// Two streams are ordered by `wait_for` alone.
+///
+/// What a thread adds, it alone submits: threads that share a stream do not see each other's open
+/// work. A call that throws drops all that its thread has added since it last submitted.
+///
+/// The memory that work uses is kept until the work has ended, but not the Buffer objects of the
+/// stream's own device. A buffer's count of handles says who can still see the memory, and lazy
+/// evaluation writes over memory whose only handle it has while earlier work on it is in flight.
+/// (Other devices' buffers may be held as they are.)
+///
 /// An error inside a stream's work latches: it fails the completion of that submission and of later
 /// ones that depend on it.
 class Stream : public RefCounted {
  public:
   virtual Device& device() const noexcept = 0;
 
-  /// Adds a kernel. `workspace` and `extent` may be views without a buffer. The views' buffers are
-  /// kept until the work has ended. Throws what can be known now.
+  /// Adds a kernel. `workspace` and `extent` may be views without a buffer. Throws what can be
+  /// known now.
   virtual void encode(const std::shared_ptr<const Kernel>& kernel, std::span<const View> inputs,
                       std::span<const View> outputs, const View& workspace, const View& extent) = 0;
   /// Adds a copy of `bytes` bytes as they lie. Either buffer may be another device's if it is
@@ -157,6 +167,9 @@ class Device {
   virtual Ref<Buffer> import_host(std::span<std::byte> memory, std::shared_ptr<const void> owner);
 
   virtual Ref<Stream> default_stream() = 0;
+  /// Another order of work on the device, independent of the default one; usable from any thread. A
+  /// device with one queue gives its default stream again.
+  virtual Ref<Stream> new_stream();
   virtual std::unique_ptr<Recording> record(std::span<const RecordedStep> steps) = 0;
   virtual std::unique_ptr<BindingTable> make_binding_table(std::size_t slots) = 0;
 

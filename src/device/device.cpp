@@ -117,6 +117,10 @@ Ref<Buffer> Device::import_host(std::span<std::byte>, std::shared_ptr<const void
   return nullptr;
 }
 
+Ref<Stream> Device::new_stream() {
+  return default_stream();
+}
+
 // ---- The devices of this process
 
 namespace {

@@ -179,8 +179,18 @@ MaybeLowered lower_op(const Reduce& op, LowerInputs in) {
   return b.finish({b.reshape(mean, infer(op, in)[0].shape)});  // of a scalar, [1]
 }
 
+namespace {
+
+/// Rows of no elements, which have no maximum and no mean, come out as they are.
+MaybeLowered nothing_of(LowerInputs in) {
+  LoweredBuilder b(in);
+  return b.finish({b.contiguous(LoweredBuilder::input(0))});
+}
+
+}  // namespace
+
 MaybeLowered lower_op(const Softmax&, LowerInputs in) {
-  if (in[0].shape.back() == 0) return std::nullopt;  // there is no maximum to take
+  if (in[0].shape.back() == 0) return nothing_of(in);
   LoweredBuilder b(in);
   const DType compute = compute_dtype(in[0].dtype);
   const Value x = b.cast(LoweredBuilder::input(0), compute);
@@ -196,7 +206,7 @@ MaybeLowered lower_op(const Softmax&, LowerInputs in) {
 }
 
 MaybeLowered lower_op(const RmsNorm& op, LowerInputs in) {
-  if (in[0].shape.back() == 0) return std::nullopt;
+  if (in[0].shape.back() == 0) return nothing_of(in);
   Norm norm(in);
   const Value x = norm.x();
   const Value factor = norm.inverse_root_mean_square(x, op.eps);
@@ -212,7 +222,7 @@ MaybeLowered lower_op(const AddRmsNorm& op, LowerInputs in) {
 }
 
 MaybeLowered lower_op(const LayerNorm& op, LowerInputs in) {
-  if (in[0].shape.back() == 0) return std::nullopt;
+  if (in[0].shape.back() == 0) return nothing_of(in);
   Norm norm(in);
   const Value x = norm.x();
   const Value mean = norm.b.reduce_last(ReduceKind::mean, x);

@@ -8,8 +8,10 @@
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -47,7 +49,7 @@ class TestDevice final : public Device {
     Ref<Buffer> memory = cpu_device().allocate(bytes, kind);
     if (bytes > 0) std::memset(memory->host(), kPoison, bytes);
     const bool hidden = options_.hide_memory && kind == MemoryKind::local;
-    return make_ref<TestBuffer>(*this, std::move(memory), hidden);
+    return make_ref<TestBuffer>(*this, make_ref<Memory>(*this, std::move(memory)), hidden);
   }
 
   Ref<Stream> default_stream() override { return stream_; }
@@ -71,20 +73,20 @@ class TestDevice final : public Device {
  private:
   static constexpr int kPoison = 0xCD;
 
-  class TestBuffer final : public Buffer {
+  /// Real memory, counted as live until neither a buffer nor work in flight needs it.
+  class Memory final : public Buffer {
    public:
-    TestBuffer(TestDevice& device, Ref<Buffer> memory, bool hidden)
-        : Buffer(device, memory->size(), hidden ? nullptr : memory->host()),
+    Memory(TestDevice& device, Ref<Buffer> memory)
+        : Buffer(cpu_device(), memory->size(), memory->host()),
           owner_(device),
           memory_(std::move(memory)) {
       raise(owner_.live_bytes, owner_.peak_bytes, static_cast<std::int64_t>(size()));
       raise(owner_.live_buffers, owner_.peak_buffers, 1);
     }
-    ~TestBuffer() override {
+    ~Memory() override {
       owner_.live_bytes -= static_cast<std::int64_t>(size());
       --owner_.live_buffers;
     }
-    const Ref<Buffer>& memory() const { return memory_; }
 
    private:
     static void raise(std::atomic<std::int64_t>& live, std::atomic<std::int64_t>& peak,
@@ -95,6 +97,17 @@ class TestDevice final : public Device {
     }
     TestDevice& owner_;
     Ref<Buffer> memory_;
+  };
+
+  class TestBuffer final : public Buffer {
+   public:
+    TestBuffer(TestDevice& device, Ref<Memory> memory, bool hidden)
+        : Buffer(device, memory->size(), hidden ? nullptr : memory->host()),
+          memory_(std::move(memory)) {}
+    const Ref<Memory>& memory() const { return memory_; }
+
+   private:
+    Ref<Memory> memory_;
   };
 
   class TestCompletion final : public Completion {
@@ -136,25 +149,25 @@ class TestDevice final : public Device {
     void encode(const std::shared_ptr<const Kernel>& kernel, std::span<const View> inputs,
                 std::span<const View> outputs, const View& workspace, const View&) override {
       ++device_.launches;
-      std::vector<View> in(inputs.begin(), inputs.end()), out(outputs.begin(), outputs.end());
-      add([this, kernel, in, out, workspace] {
-        if (device_.on_launch) device_.on_launch();
-        std::vector<View> real_in, real_out;
-        for (const View& v : in) real_in.push_back(real(v));
-        for (const View& v : out) real_out.push_back(real(v));
-        cpu_device().default_stream()->encode(kernel, real_in, real_out, real(workspace), {});
+      // The steps hold the real memory: this device's buffers are handles that others count.
+      add([&device = device_, kernel, in = real(inputs), out = real(outputs),
+           scratch = real(workspace)] {
+        if (device.on_launch) device.on_launch();
+        cpu_device().default_stream()->encode(kernel, in, out, scratch, {});
       });
     }
 
     void copy(const Ref<Buffer>& from, std::size_t from_offset, const Ref<Buffer>& to,
               std::size_t to_offset, std::size_t bytes) override {
-      add([this, from, from_offset, to, to_offset, bytes] {
-        std::memcpy(real(to)->host() + to_offset, real(from)->host() + from_offset, bytes);
+      add([from = real(from), from_offset, to = real(to), to_offset, bytes] {
+        if (bytes > 0) std::memcpy(to->host() + to_offset, from->host() + from_offset, bytes);
       });
     }
     void replay(const Recording&, const BindingTable&) override {}
     void wait_for(const Ref<Completion>& other) override {
-      add([other] { other->wait(); });
+      add([other] {
+        if (other) other->wait();
+      });
     }
 
     Ref<Completion> submit() override {
@@ -162,8 +175,10 @@ class TestDevice final : public Device {
       if (!device_.options_.later) return completed();
       const auto completion = make_ref<TestCompletion>();
       const std::lock_guard lock(mutex_);
-      submitted_.push_back({std::move(open_), completion});
-      open_.clear();
+      const auto open = open_.find(std::this_thread::get_id());
+      Submission& submission = submitted_.emplace_back();
+      submission.completion = completion;
+      if (open != open_.end()) submission.steps = std::move(open->second), open_.erase(open);
       if (!worker_.joinable()) worker_ = std::thread([this] { work(); });
       added_.notify_one();
       return completion;
@@ -185,20 +200,21 @@ class TestDevice final : public Device {
       Ref<TestCompletion> completion;
     };
 
-    Ref<Buffer> real(const Ref<Buffer>& buffer) const {
+    static Ref<Buffer> real(const Ref<Buffer>& buffer) {
       const auto* own = dynamic_cast<const TestBuffer*>(buffer.get());
-      return own ? own->memory() : buffer;
+      return own ? Ref<Buffer>(own->memory()) : buffer;
     }
-    View real(const View& view) const {
-      View result = view;
-      if (view.buffer) result.buffer = real(view.buffer);
+    static View real(const View& view) { return {real(view.buffer), view.offset, view.operand}; }
+    static std::vector<View> real(std::span<const View> views) {
+      std::vector<View> result;
+      for (const View& view : views) result.push_back(real(view));
       return result;
     }
 
     void add(Step step) {
       if (!device_.options_.later) return step();
       const std::lock_guard lock(mutex_);
-      open_.push_back(std::move(step));
+      open_[std::this_thread::get_id()].push_back(std::move(step));
     }
 
     void work() {
@@ -215,7 +231,7 @@ class TestDevice final : public Device {
         } catch (const Error& e) {
           error = e;
         }
-        submission.steps.clear();  // the buffers go before anyone knows that the work ended
+        submission.steps.clear();  // the memory goes before anyone knows that the work ended
         submission.completion->end(error ? &*error : nullptr);
       }
     }
@@ -223,7 +239,7 @@ class TestDevice final : public Device {
     TestDevice& device_;
     std::mutex mutex_;
     std::condition_variable added_;
-    std::vector<Step> open_;
+    std::map<std::thread::id, std::vector<Step>> open_;  // not submitted yet
     std::deque<Submission> submitted_;
     bool stopping_ = false;
     std::thread worker_;

@@ -24,8 +24,13 @@ std::string label_of(const Step& step) {
   return std::holds_alternative<WaitStep>(step) ? "wait" : "barrier";
 }
 
-View on_cpu(const View& view, const AsyncDevice::Impl& impl) {
-  return {memory_of(view.buffer, impl), view.offset, view.operand};
+/// The first step that waits for work which has not ended, or the number of steps.
+std::size_t first_open_wait(std::span<const Step> steps) {
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const auto* wait = std::get_if<WaitStep>(&steps[i]);
+    if (wait && wait->other && !wait->other->done()) return i;
+  }
+  return steps.size();
 }
 
 }  // namespace
@@ -46,7 +51,52 @@ Ref<Buffer> memory_of(const Ref<Buffer>& buffer, const AsyncDevice::Impl& impl) 
   return buffer;
 }
 
-// ---- The device's thread
+bool MemoryCount::add(std::size_t bytes, std::size_t limit) {
+  std::size_t live = live_;
+  do {
+    if (live > limit || bytes > limit - live) return false;
+  } while (!live_.compare_exchange_weak(live, live + bytes));
+  return true;
+}
+
+// ---- The streams' threads
+
+std::shared_ptr<Queue> AsyncDevice::Impl::open_queue() {
+  std::vector<std::shared_ptr<Queue>> closed;
+  auto queue = std::make_shared<Queue>();
+  {
+    const std::lock_guard lock(mutex);
+    std::erase_if(queues, [&](const std::shared_ptr<Queue>& known) {
+      if (known->ended) closed.push_back(known);
+      return known->ended;
+    });
+    queues.push_back(queue);
+    queue->worker = std::thread([this, queue = queue.get()] { work(*queue); });
+  }
+  for (const auto& known : closed) known->worker.join();
+  return queue;
+}
+
+void AsyncDevice::Impl::close(Queue& queue) {
+  const std::lock_guard lock(mutex);
+  queue.closing = true;
+  changed.notify_all();
+}
+
+void AsyncDevice::Impl::join_all() {
+  {
+    const std::lock_guard lock(mutex);
+    stopping = true;
+    for (const auto& queue : queues) queue->closing = true;
+    changed.notify_all();
+  }
+  for (const auto& queue : queues) queue->worker.join();
+}
+
+bool AsyncDevice::Impl::idle() const {
+  return std::all_of(queues.begin(), queues.end(),
+                     [](const auto& queue) { return queue->pending.empty(); });
+}
 
 void AsyncDevice::Impl::call(const char* what) {
   const std::lock_guard lock(mutex);
@@ -62,30 +112,31 @@ void AsyncDevice::Impl::call_locked(const char* what) {
   fail(fault_code, "{}: {}: an injected fault", options.name, what);
 }
 
-Ref<Completion> AsyncDevice::Impl::submit(std::vector<Step> steps) {
+Ref<Completion> AsyncDevice::Impl::submit(Queue& queue, std::vector<Step> steps) {
   auto submission = std::make_shared<Submission>();
   submission->steps = std::move(steps);
-  std::unique_lock lock(mutex);
+  const std::size_t ready = first_open_wait(submission->steps);
+  const std::lock_guard lock(mutex);
   submission->number = ++submitted;
   submission->end = make_ref<AsyncCompletion>(shared_from_this(), submission->number);
   ++counts.submissions;
-  if (queue.empty()) {  // nothing in flight uses the memory
-    poison_targets(submission->steps, *this);
-    submission->poisoned = true;
+  if (idle()) {  // nothing in flight uses the memory
+    submission->poisoner.cover(std::span(submission->steps).first(ready));
+    submission->poisoned = ready;
   }
-  queue.push_back(submission);
+  queue.pending.push_back(submission);
   changed.notify_all();
   return submission->end;
 }
 
-void AsyncDevice::Impl::work() {
+void AsyncDevice::Impl::work(Queue& queue) {
   Team alone(1);
   const TeamScope scope(alone);
   std::unique_lock lock(mutex);
   while (true) {
-    changed.wait(lock, [&] { return stopping || !queue.empty(); });
-    if (queue.empty()) return;
-    const std::shared_ptr<Submission> submission = queue.front();
+    changed.wait(lock, [&] { return queue.closing || !queue.pending.empty(); });
+    if (queue.pending.empty()) break;
+    const std::shared_ptr<Submission> submission = queue.pending.front();
     const bool skipped = lost;
     lock.unlock();
     std::exception_ptr error;
@@ -94,31 +145,46 @@ void AsyncDevice::Impl::work() {
     } catch (...) {
       error = std::current_exception();
     }
-    submission->steps.clear();  // lets go of buffers, before anyone is told
+    submission->steps.clear();  // lets go of memory, before anyone is told
     lock.lock();
-    queue.pop_front();
-    ended = submission->number;
-    submission->status = "ended";
-    if (!submission->end->error) submission->end->error = error;
-    submission->end->ended = true;
-    if (queue.empty()) quarantine.clear();
-    changed.notify_all();
+    end(queue, error);
   }
+  queue.ended = true;
+}
+
+void AsyncDevice::Impl::end(Queue& queue, std::exception_ptr error) {
+  Submission& submission = *queue.pending.front();
+  ended = submission.number;
+  submission.status = "ended";
+  if (!submission.end->error) submission.end->error = std::move(error);
+  submission.end->ended = true;
+  queue.pending.pop_front();
+  if (idle()) quarantine.clear();
+  changed.notify_all();
 }
 
 void AsyncDevice::Impl::run(Submission& submission) {
   std::this_thread::sleep_for(options.delay);
-  if (!submission.poisoned) poison_targets(submission.steps, *this);
-  std::size_t begin = 0;
   const std::span<Step> steps(submission.steps);
+  // What lies behind a wait may be in use until the wait is over.
+  const auto poison_from = [&](std::size_t begin) {
+    std::size_t end = begin;
+    while (end < steps.size() && !std::holds_alternative<WaitStep>(steps[end])) ++end;
+    begin = std::max(begin, submission.poisoned);
+    if (begin < end) submission.poisoner.cover(steps.subspan(begin, end - begin));
+  };
+  poison_from(0);
+  std::size_t begin = 0;
   for (std::size_t i = 0; i <= steps.size(); ++i) {
-    const bool ends = i == steps.size() || std::holds_alternative<RecordedBarrier>(steps[i]) ||
-                      std::holds_alternative<WaitStep>(steps[i]);
+    const bool waits = i < steps.size() && std::holds_alternative<WaitStep>(steps[i]);
+    const bool ends =
+        waits || i == steps.size() || std::holds_alternative<RecordedBarrier>(steps[i]);
     if (!ends) continue;
     run_unordered(submission, steps.subspan(begin, i - begin));
-    if (i < steps.size() && std::holds_alternative<WaitStep>(steps[i]))
-      run_step(submission, steps[i]);
     begin = i + 1;
+    if (!waits) continue;
+    run_step(submission, steps[i]);
+    poison_from(begin);
   }
 }
 
@@ -154,14 +220,11 @@ void AsyncDevice::Impl::run_step(Submission& submission, const Step& step) {
 
 void AsyncDevice::Impl::run_launch(const LaunchStep& launch) {
   hang_if_asked();
-  std::vector<View> inputs, outputs;
-  for (const View& input : launch.inputs) inputs.push_back(on_cpu(input, *this));
-  for (const View& output : launch.outputs) outputs.push_back(on_cpu(output, *this));
-  const View workspace = on_cpu(launch.workspace, *this);
+  const View& workspace = launch.workspace;
   if (workspace.buffer) poison(workspace.host(), launch.kernel->traits().workspace_bytes);
   try {
-    cpu_device().default_stream()->encode(launch.kernel->inner, inputs, outputs, workspace,
-                                          on_cpu(launch.extent, *this));
+    cpu_device().default_stream()->encode(launch.kernel->inner, launch.inputs, launch.outputs,
+                                          workspace, launch.extent);
   } catch (const Error& e) {
     fail(e.code(), "{}: {}: {}", options.name, launch.label, e.what());
   }
@@ -170,9 +233,9 @@ void AsyncDevice::Impl::run_launch(const LaunchStep& launch) {
 }
 
 void AsyncDevice::Impl::run_copy(const CopyStep& copy) {
-  const Ref<Buffer> from = memory_of(copy.from, *this), to = memory_of(copy.to, *this);
   if (copy.bytes > 0)
-    std::memmove(to->host() + copy.to_offset, from->host() + copy.from_offset, copy.bytes);
+    std::memmove(copy.to->host() + copy.to_offset, copy.from->host() + copy.from_offset,
+                 copy.bytes);
   const std::lock_guard lock(mutex);
   ++counts.copies;
 }
@@ -181,6 +244,7 @@ void AsyncDevice::Impl::hang_if_asked() {
   std::unique_lock lock(mutex);
   if (hang_in == 0 || --hang_in > 0) return;
   hung = true;
+  changed.notify_all();
   changed.wait(lock, [&] { return releasing || stopping; });
   hung = false;
   fail(ErrorCode::device_lost, "{}: the device was lost while this ran", options.name);
@@ -191,8 +255,10 @@ void AsyncDevice::Impl::hang_if_asked() {
 Error AsyncDevice::Impl::timed_out(const AsyncCompletion& end,
                                    std::chrono::nanoseconds timeout) const {
   std::string status = "unknown", last;
-  for (const auto& submission : queue) {
-    if (submission->number == end.number()) status = submission->status;
+  for (const auto& queue : queues) {
+    for (const auto& submission : queue->pending) {
+      if (submission->number == end.number()) status = submission->status;
+    }
   }
   for (const std::string& operation : operations) last += (last.empty() ? "" : "; ") + operation;
   return Error(
@@ -206,36 +272,33 @@ Error AsyncDevice::Impl::timed_out(const AsyncCompletion& end,
 
 void AsyncDevice::Impl::lose(const AsyncCompletion* culprit) {
   lost = true;
-  for (const auto& submission : queue) {
-    if (submission->end.get() == culprit || submission->end->error) continue;
-    submission->end->error = std::make_exception_ptr(
-        Error(ErrorCode::device_lost,
-              fmt::format("{}: lost while submission {} was pending, after submission {} "
-                          "timed out",
-                          options.name, submission->number, culprit->number())));
+  for (const auto& queue : queues) {
+    for (const auto& submission : queue->pending) {
+      if (submission->end.get() == culprit || submission->end->error) continue;
+      submission->end->error = std::make_exception_ptr(
+          Error(ErrorCode::device_lost,
+                fmt::format("{}: lost while submission {} was pending, after submission {} "
+                            "timed out",
+                            options.name, submission->number, culprit->number())));
+    }
   }
   changed.notify_all();
 }
 
 void AsyncDevice::Impl::retire(Ref<Buffer> memory) {
   const std::lock_guard lock(mutex);
-  if (lost && !queue.empty()) quarantine.push_back(std::move(memory));
+  if (lost && !idle()) quarantine.push_back(std::move(memory));
 }
 
 // ---- The device
 
 AsyncDevice::AsyncDevice(AsyncOptions options)
     : impl_(std::make_shared<Impl>(*this, std::move(options))) {
-  impl_->worker = std::thread([impl = impl_.get()] { impl->work(); });
+  impl_->open_queue();
 }
 
 AsyncDevice::~AsyncDevice() {
-  {
-    const std::lock_guard lock(impl_->mutex);
-    impl_->stopping = true;
-    impl_->changed.notify_all();
-  }
-  impl_->worker.join();
+  impl_->join_all();
 }
 
 std::string_view AsyncDevice::name() const noexcept {
@@ -260,14 +323,28 @@ std::optional<LayoutKind> AsyncDevice::preferred_layout(const Op& op, std::size_
 
 Ref<Buffer> AsyncDevice::allocate(std::size_t bytes, MemoryKind kind) {
   impl_->call("allocate");
-  Ref<Buffer> memory = allocate_host(bytes);
+  const auto limit = impl_->options.memory_limit;
+  require(impl_->memory_count->add(bytes, limit.value_or(~std::size_t{0})),
+          ErrorCode::out_of_memory, "{}: no memory for {} bytes: {} of {} are taken",
+          impl_->options.name, bytes, impl_->memory_count->live(), limit.value_or(0));
+  Ref<Buffer> memory;
+  try {
+    memory = make_ref<AsyncMemory>(allocate_host(bytes), impl_->memory_count);
+  } catch (...) {
+    impl_->memory_count->subtract(bytes);
+    throw;
+  }
   poison(memory->host(), bytes);
   const bool visible = kind == MemoryKind::host_visible || !impl_->options.hides_local;
   return make_ref<AsyncBuffer>(*this, impl_, std::move(memory), bytes, visible);
 }
 
 Ref<Stream> AsyncDevice::default_stream() {
-  return make_async_stream(impl_);  // all of them add to the same queue
+  return make_async_stream(impl_, impl_->queues.front(), false);  // all of them share the queue
+}
+
+Ref<Stream> AsyncDevice::new_stream() {
+  return make_async_stream(impl_, impl_->open_queue(), true);
 }
 
 std::unique_ptr<Recording> AsyncDevice::record(std::span<const RecordedStep> steps) {
@@ -297,11 +374,16 @@ void AsyncDevice::hang_at(std::uint64_t n) {
   impl_->hang_in = n;
 }
 
+void AsyncDevice::wait_for_hang() {
+  std::unique_lock lock(impl_->mutex);
+  impl_->changed.wait(lock, [&] { return impl_->hung; });
+}
+
 void AsyncDevice::reopen() {
   std::unique_lock lock(impl_->mutex);
   impl_->releasing = true;
   impl_->changed.notify_all();
-  impl_->changed.wait(lock, [&] { return impl_->queue.empty(); });
+  impl_->changed.wait(lock, [&] { return impl_->idle(); });
   impl_->releasing = false;
   impl_->lost = false;
   impl_->hang_in = 0;
@@ -317,6 +399,10 @@ std::size_t AsyncDevice::quarantined_bytes() const {
   std::size_t bytes = 0;
   for (const Ref<Buffer>& memory : impl_->quarantine) bytes += memory->size();
   return bytes;
+}
+
+std::size_t AsyncDevice::live_bytes() const {
+  return impl_->memory_count->live();
 }
 
 AsyncDevice::Counts AsyncDevice::counts() const {

@@ -1,8 +1,8 @@
 // A CPU in disguise: an asynchronous device for tests.
 //
 // Its kernels are the CPU's, but its work starts only when submitted and then runs on a thread of
-// its own, a little late; until it has run, memory that it will write is poisoned. Steps between
-// two barriers run backwards, or shuffled. Calls can be made to fail, and kernels to hang.
+// its stream's own, a little late; until it has run, memory that it will write is poisoned. Steps
+// between two barriers run backwards, or shuffled. Calls can be made to fail, and kernels to hang.
 #pragma once
 
 #include <chrono>
@@ -23,6 +23,7 @@ struct AsyncOptions {
   bool hides_local = false;                    // the host does not see MemoryKind::local
   bool packs = false;                          // prefers the CPU's packed layouts
   std::size_t workspace = 0;                   // bytes that each kernel asks for beyond its needs
+  std::optional<std::size_t> memory_limit;     // bytes; those that work in flight uses count
   std::optional<unsigned> shuffle;             // seed; without one, steps run backwards
   std::chrono::microseconds delay{100};        // before a submission's work begins
   std::chrono::milliseconds patience{10'000};  // of waits for other devices
@@ -44,9 +45,9 @@ class AsyncDevice final : public Device {
   std::optional<LayoutKind> preferred_layout(const Op& op, std::size_t operand,
                                              std::span<const TensorSpec> inputs) const override;
   Ref<Buffer> allocate(std::size_t bytes, MemoryKind kind = MemoryKind::local) override;
-  /// What a thread adds, it alone submits. A call that throws drops what the thread has added since
-  /// it last submitted.
   Ref<Stream> default_stream() override;
+  /// With a queue and a thread of its own. Dropping it leaves what was submitted to run.
+  Ref<Stream> new_stream() override;
   std::unique_ptr<Recording> record(std::span<const RecordedStep> steps) override;
   std::unique_ptr<BindingTable> make_binding_table(std::size_t slots) override;
 
@@ -59,11 +60,15 @@ class AsyncDevice final : public Device {
   bool end_fault();
   /// The `n`th kernel from now does not end before `reopen`.
   void hang_at(std::uint64_t n);
+  /// Returns once it hangs.
+  void wait_for_hang();
   /// After a timeout: ends what hung, forgets what was pending, and works again.
   void reopen();
 
   bool is_lost() const;
   std::size_t quarantined_bytes() const;
+  /// Of all buffers, and of dropped ones that work in flight (or the quarantine) still needs.
+  std::size_t live_bytes() const;
 
   struct Counts {
     std::uint64_t calls = 0, kernels = 0, copies = 0, submissions = 0;

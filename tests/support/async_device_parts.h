@@ -1,6 +1,7 @@
 // What the asynchronous test device is made of.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <map>
@@ -30,6 +31,7 @@ class AsyncKernel final : public Kernel {
   }
 };
 
+// Steps hold memory as the host sees it and not this device's Buffers, whose handles are counted.
 struct LaunchStep {
   std::shared_ptr<const AsyncKernel> kernel;
   std::vector<View> inputs, outputs;
@@ -47,12 +49,66 @@ using Step = std::variant<LaunchStep, CopyStep, WaitStep, RecordedBarrier>;
 
 class AsyncCompletion;
 
+/// A piece of memory.
+struct Piece {
+  const Buffer* memory;
+  std::size_t begin, end;
+};
+
+/// Poisons what a submission's steps write before they run, but for what earlier ones have read or
+/// written: that may have been there already.
+class Poisoner {
+ public:
+  void cover(std::span<const Step> steps);
+
+ private:
+  void cover(const LaunchStep& launch);
+  void target(const Piece& written);
+  std::vector<Piece> kept_;
+};
+
 struct Submission {
   std::uint64_t number = 0;
   std::vector<Step> steps;
   Ref<AsyncCompletion> end;
   std::string status = "queued";
-  bool poisoned = false;
+  Poisoner poisoner;
+  std::size_t poisoned = 0;  // steps
+};
+
+/// A stream's work, and the thread that does it.
+struct Queue {
+  std::deque<std::shared_ptr<Submission>> pending;     // the first is running
+  std::map<std::thread::id, std::vector<Step>> added;  // not submitted yet
+  bool closing = false;                                // no more will come
+  bool ended = false;                                  // the thread has nothing left to do
+  std::thread worker;
+};
+
+/// Bytes of a device's memory, each counted until nothing needs it.
+class MemoryCount {
+ public:
+  /// False if that would be more than `limit`.
+  bool add(std::size_t bytes, std::size_t limit);
+  void subtract(std::size_t bytes) { live_ -= bytes; }
+  std::size_t live() const { return live_; }
+
+ private:
+  std::atomic<std::size_t> live_{0};
+};
+
+/// What an AsyncBuffer and the steps that use it hold.
+class AsyncMemory final : public Buffer {
+ public:
+  AsyncMemory(Ref<Buffer> host_memory, std::shared_ptr<MemoryCount> count)
+      : Buffer(cpu_device(), host_memory->size(), host_memory->host()),
+        host_memory_(std::move(host_memory)),
+        count_(std::move(count)) {}
+  ~AsyncMemory() override { count_->subtract(size()); }
+
+ private:
+  Ref<Buffer> host_memory_;
+  std::shared_ptr<MemoryCount> count_;
 };
 
 struct AsyncDevice::Impl : std::enable_shared_from_this<Impl> {
@@ -62,22 +118,27 @@ struct AsyncDevice::Impl : std::enable_shared_from_this<Impl> {
   const AsyncOptions options;
   mutable std::mutex mutex;
   std::condition_variable changed;
-  std::deque<std::shared_ptr<Submission>> queue;  // the first is running
+  std::vector<std::shared_ptr<Queue>> queues;  // the first is the default stream's
   std::uint64_t submitted = 0, ended = 0;
   bool stopping = false, lost = false, hung = false, releasing = false;
   std::deque<std::string> operations;  // the last, begun or done
   std::vector<Ref<Buffer>> quarantine;
+  const std::shared_ptr<MemoryCount> memory_count = std::make_shared<MemoryCount>();
   std::uint64_t fault_in = 0, hang_in = 0;
   bool fault_happened = false;
   ErrorCode fault_code = ErrorCode::backend;
   Counts counts;
-  std::map<std::thread::id, std::vector<Step>> added;  // not submitted yet
-  std::thread worker;
+
+  std::shared_ptr<Queue> open_queue();
+  void close(Queue& queue);
+  void join_all();
+  bool idle() const;  // nothing is in flight
 
   void call(const char* what);
   void call_locked(const char* what);
-  Ref<Completion> submit(std::vector<Step> steps);
-  void work();
+  Ref<Completion> submit(Queue& queue, std::vector<Step> steps);
+  void work(Queue& queue);
+  void end(Queue& queue, std::exception_ptr error);
   void run(Submission& submission);
   void run_unordered(Submission& submission, std::span<Step> steps);
   void run_step(Submission& submission, const Step& step);
@@ -104,11 +165,9 @@ class AsyncBuffer final : public Buffer {
   Ref<Buffer> memory_;
 };
 
-/// The host memory behind a buffer of this device, or of another that the host can see.
+/// The host memory behind a buffer of this device, or of another that the host can see. Throws
+/// invalid_argument for what the device cannot reach.
 Ref<Buffer> memory_of(const Ref<Buffer>& buffer, const AsyncDevice::Impl& impl);
-
-/// Poisons what the steps write, but for what they read before: that may have been there already.
-void poison_targets(const std::vector<Step>& steps, const AsyncDevice::Impl& impl);
 
 class AsyncCompletion final : public Completion {
  public:
@@ -141,7 +200,9 @@ class AsyncCompletion final : public Completion {
   const std::uint64_t number_;
 };
 
-Ref<Stream> make_async_stream(std::shared_ptr<AsyncDevice::Impl> impl);
+/// `own`: the queue goes with the stream.
+Ref<Stream> make_async_stream(std::shared_ptr<AsyncDevice::Impl> impl, std::shared_ptr<Queue> queue,
+                              bool own);
 std::unique_ptr<Recording> make_async_recording(std::span<const RecordedStep> steps,
                                                 const AsyncDevice::Impl& impl);
 std::unique_ptr<BindingTable> make_async_table(std::shared_ptr<AsyncDevice::Impl> impl,

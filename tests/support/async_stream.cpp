@@ -14,11 +14,6 @@ using Impl = AsyncDevice::Impl;
 
 // ---- What submissions write, poisoned before they run
 
-struct Piece {
-  const Buffer* memory;
-  std::size_t begin, end;
-};
-
 /// Parts of `piece` outside all of `kept`.
 std::vector<Piece> without(const Piece& piece, const std::vector<Piece>& kept) {
   std::vector<Piece> left{piece};
@@ -37,37 +32,42 @@ std::vector<Piece> without(const Piece& piece, const std::vector<Piece>& kept) {
   return left;
 }
 
-Piece piece_of(const View& view, ByteRange bytes, const Impl& impl) {
-  const Ref<Buffer> memory = memory_of(view.buffer, impl);
-  return {memory.get(), view.offset + bytes.begin,
-          std::min(view.offset + bytes.end, memory->size())};
+Piece piece_of(const View& view, ByteRange bytes) {
+  return {view.buffer.get(), view.offset + bytes.begin,
+          std::min(view.offset + bytes.end, view.buffer->size())};
+}
+
+bool is_in_place(const KernelTraits& traits, std::size_t output) {
+  return std::any_of(traits.aliases.begin(), traits.aliases.end(),
+                     [&](const auto& alias) { return alias.required && alias.output == output; });
 }
 
 }  // namespace
 
-void poison_targets(const std::vector<Step>& steps, const Impl& impl) {
-  std::vector<Piece> read;
-  const auto target = [&](const Piece& written) {
-    for (const Piece& p : without(written, read))
-      poison(p.memory->host() + p.begin, p.end - p.begin);
-  };
+void Poisoner::target(const Piece& written) {
+  for (const Piece& p : without(written, kept_))
+    poison(p.memory->host() + p.begin, p.end - p.begin);
+  kept_.push_back(written);
+}
+
+void Poisoner::cover(const LaunchStep& launch) {
+  const KernelTraits& traits = launch.kernel->traits();
+  for (std::size_t i = 0; i < launch.inputs.size(); ++i) {
+    if (launch.inputs[i].buffer) kept_.push_back(piece_of(launch.inputs[i], traits.reads[i]));
+  }
+  for (std::size_t o = 0; o < launch.outputs.size(); ++o) {
+    if (launch.outputs[o].buffer && !is_in_place(traits, o))
+      target(piece_of(launch.outputs[o], traits.writes[o]));
+  }
+}
+
+void Poisoner::cover(std::span<const Step> steps) {
   for (const Step& step : steps) {
     if (const auto* launch = std::get_if<LaunchStep>(&step)) {
-      const KernelTraits& traits = launch->kernel->traits();
-      for (std::size_t i = 0; i < launch->inputs.size(); ++i) {
-        if (launch->inputs[i].buffer)
-          read.push_back(piece_of(launch->inputs[i], traits.reads[i], impl));
-      }
-      for (std::size_t o = 0; o < launch->outputs.size(); ++o) {
-        const bool in_place =
-            std::any_of(traits.aliases.begin(), traits.aliases.end(),
-                        [&](const auto& alias) { return alias.required && alias.output == o; });
-        if (launch->outputs[o].buffer && !in_place)
-          target(piece_of(launch->outputs[o], traits.writes[o], impl));
-      }
+      cover(*launch);
     } else if (const auto* copy = std::get_if<CopyStep>(&step)) {
-      read.push_back(piece_of({copy->from, copy->from_offset, {}}, {0, copy->bytes}, impl));
-      target(piece_of({copy->to, copy->to_offset, {}}, {0, copy->bytes}, impl));
+      kept_.push_back(piece_of({copy->from, copy->from_offset, {}}, {0, copy->bytes}));
+      target(piece_of({copy->to, copy->to_offset, {}}, {0, copy->bytes}));
     }
   }
 }
@@ -100,7 +100,7 @@ class AsyncTable final : public BindingTable {
     require(view.offset <= slot.bytes && bytes <= slot.bytes - view.offset,
             ErrorCode::invalid_argument, "{}: bytes {}..+{} of slot {}, which has {}",
             impl_->options.name, view.offset, bytes, view.slot, slot.bytes);
-    return {slot.buffer, slot.offset + view.offset,
+    return {memory_of(slot.buffer, *impl_), slot.offset + view.offset,
             OperandSpec::contiguous({DType::u8, {static_cast<std::int64_t>(bytes)}})};
   }
   std::vector<View> views(const std::vector<SlotView>& all) const {
@@ -117,6 +117,16 @@ class AsyncTable final : public BindingTable {
   std::shared_ptr<Impl> impl_;
   std::vector<Slot> slots_;
 };
+
+View in_memory(const View& view, const Impl& impl) {
+  return {memory_of(view.buffer, impl), view.offset, view.operand};
+}
+
+std::vector<View> in_memory(std::span<const View> views, const Impl& impl) {
+  std::vector<View> resolved;
+  for (const View& view : views) resolved.push_back(in_memory(view, impl));
+  return resolved;
+}
 
 std::shared_ptr<const AsyncKernel> own_kernel(const std::shared_ptr<const Kernel>& kernel,
                                               const Impl& impl) {
@@ -160,19 +170,20 @@ class AsyncRecording final : public Recording {
 
 class AsyncStream final : public Stream {
  public:
-  explicit AsyncStream(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+  AsyncStream(std::shared_ptr<Impl> impl, std::shared_ptr<Queue> queue, bool own)
+      : impl_(std::move(impl)), queue_(std::move(queue)), own_(own) {}
+  ~AsyncStream() override {
+    if (own_) impl_->close(*queue_);
+  }
   Device& device() const noexcept override { return impl_->device; }
 
   void encode(const std::shared_ptr<const Kernel>& kernel, std::span<const View> inputs,
               std::span<const View> outputs, const View& workspace, const View& extent) override {
     guarded("encode", [&](std::vector<Step>& steps) {
       auto own = own_kernel(kernel, *impl_);
-      steps.push_back(LaunchStep{std::move(own),
-                                 {inputs.begin(), inputs.end()},
-                                 {outputs.begin(), outputs.end()},
-                                 workspace,
-                                 extent,
-                                 "encoded kernel"});
+      steps.push_back(LaunchStep{std::move(own), in_memory(inputs, *impl_),
+                                 in_memory(outputs, *impl_), in_memory(workspace, *impl_),
+                                 in_memory(extent, *impl_), "encoded kernel"});
       steps.push_back(RecordedBarrier{});
     });
   }
@@ -183,8 +194,8 @@ class AsyncStream final : public Stream {
       require(from_offset + bytes <= from->size() && to_offset + bytes <= to->size(),
               ErrorCode::invalid_argument, "{}: a copy past the end of a buffer",
               impl_->options.name);
-      memory_of(from, *impl_), memory_of(to, *impl_);  // throw for what it cannot reach
-      steps.push_back(CopyStep{from, to, from_offset, to_offset, bytes});
+      steps.push_back(
+          CopyStep{memory_of(from, *impl_), memory_of(to, *impl_), from_offset, to_offset, bytes});
       steps.push_back(RecordedBarrier{});
     });
   }
@@ -205,9 +216,10 @@ class AsyncStream final : public Stream {
 
   Ref<Completion> submit() override {
     Ref<Completion> end;
-    guarded("submit", [&](std::vector<Step>& steps) { end = impl_->submit(std::move(steps)); });
+    guarded("submit",
+            [&](std::vector<Step>& steps) { end = impl_->submit(*queue_, std::move(steps)); });
     const std::lock_guard lock(impl_->mutex);
-    impl_->added.erase(std::this_thread::get_id());
+    queue_->added.erase(std::this_thread::get_id());
     return end;
   }
 
@@ -217,7 +229,7 @@ class AsyncStream final : public Stream {
     std::vector<Step>* steps;
     {
       const std::lock_guard lock(impl_->mutex);
-      steps = &impl_->added[std::this_thread::get_id()];  // only this thread touches them
+      steps = &queue_->added[std::this_thread::get_id()];  // only this thread touches them
     }
     try {
       impl_->call(what);
@@ -228,13 +240,16 @@ class AsyncStream final : public Stream {
     }
   }
 
-  std::shared_ptr<Impl> impl_;
+  const std::shared_ptr<Impl> impl_;
+  const std::shared_ptr<Queue> queue_;
+  const bool own_;
 };
 
 }  // namespace
 
-Ref<Stream> make_async_stream(std::shared_ptr<AsyncDevice::Impl> impl) {
-  return make_ref<AsyncStream>(std::move(impl));
+Ref<Stream> make_async_stream(std::shared_ptr<AsyncDevice::Impl> impl, std::shared_ptr<Queue> queue,
+                              bool own) {
+  return make_ref<AsyncStream>(std::move(impl), std::move(queue), own);
 }
 
 std::unique_ptr<Recording> make_async_recording(std::span<const RecordedStep> steps,

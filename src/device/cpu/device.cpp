@@ -140,6 +140,7 @@ class CpuDevice final : public Device {
   }
 
   Ref<Stream> default_stream() override { return stream_; }
+  Ref<Stream> new_stream() override { return make_stream(*this); }
 
   std::unique_ptr<Recording> record(std::span<const RecordedStep> steps) override {
     return make_recording(steps);

@@ -1,0 +1,97 @@
+// Random programs give the same bytes whether memory is written in place or not, whatever is
+// evaluated, held and dropped in between. FUZZ_ROUNDS says how many programs.
+#include <gtest/gtest.h>
+
+#include "array/launch.h"
+#include "array/ownership.h"
+#include "support/async_device.h"
+#include "support/environment.h"
+#include "support/program_rules.h"
+#include "support/random_program.h"
+
+namespace heddle::test {
+namespace {
+
+constexpr int kReplays = 4;  // of each program
+
+AsyncOptions quick(bool hides_local) {
+  AsyncOptions options;
+  options.delay = std::chrono::microseconds(0);
+  options.hides_local = hides_local;
+  return options;
+}
+
+void expect_same(const Program& program, const std::vector<Bytes>& actual,
+                 const std::vector<Bytes>& expected, const std::string& what) {
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    ASSERT_EQ(actual[i], expected[i])
+        << what << ": the bytes of %" << program.results[i] << " differ in\n"
+        << to_string(program);
+  }
+}
+
+std::vector<Bytes> without_donation(const Program& program, const LazyRun& run) {
+  const NoDonation scope;
+  return run_lazily(program, run);
+}
+
+/// Replays `program` on the device in several ways, with and without donation, and compares.
+void check(const Program& program, Device* device, bool partly) {
+  const std::vector<Bytes> expected = without_donation(program, {program.seed, nullptr, false});
+  for (unsigned i = 0; i < kReplays; ++i) {
+    const LazyRun run{program.seed * 100 + i, device, partly};
+    expect_same(program, run_lazily(program, run), expected,
+                "with donation, replay " + std::to_string(run.seed));
+    if (testing::Test::HasFailure()) return;
+  }
+  if (!device) return;
+  expect_same(program, without_donation(program, {program.seed, device, partly}), expected,
+              "without donation");
+}
+
+void fuzz(unsigned first_seed, Device* device, bool partly) {
+  const auto rounds = static_cast<unsigned>(number_from("FUZZ_ROUNDS", 60));
+  const std::uint64_t before = eval_counts().donations;
+  for (unsigned seed = first_seed; seed < first_seed + rounds; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Program program;
+    ASSERT_NO_THROW(program = random_program(seed));
+    try {
+      check(program, device, partly);
+    } catch (const Error& error) {
+      FAIL() << error.what() << "\n" << to_string(program);
+    }
+    if (testing::Test::HasFailure()) FAIL() << to_string(program);
+  }
+  EXPECT_GT(eval_counts().donations - before, rounds) << "hardly anything was written in place";
+}
+
+TEST(RandomPrograms, FollowFromTheirSeedAndUseEveryRule) {
+  std::vector<bool> used(program_rules().size(), false);
+  for (unsigned seed = 1; seed <= 60; ++seed) {
+    const Program program = random_program(seed);
+    EXPECT_EQ(to_string(program), to_string(random_program(seed)));
+    EXPECT_GE(program.steps.size(), 30u);
+    for (const ProgramStep& step : program.steps) used[step.rule] = true;
+  }
+  for (std::size_t i = 0; i < used.size(); ++i) EXPECT_TRUE(used[i]) << program_rules()[i].name;
+}
+
+TEST(DonationFuzz, OnTheCpu) {
+  fuzz(1000, nullptr, false);
+}
+TEST(DonationFuzz, OnAnAsynchronousDevice) {
+  AsyncDevice device(quick(false));
+  fuzz(2000, &device, false);
+}
+TEST(DonationFuzz, OnADeviceThatHidesItsMemory) {
+  AsyncDevice device(quick(true));
+  fuzz(3000, &device, false);
+}
+TEST(DonationFuzz, OnTwoDevices) {
+  AsyncDevice device(quick(false));
+  fuzz(4000, &device, true);
+}
+
+}  // namespace
+}  // namespace heddle::test

@@ -1,0 +1,205 @@
+// Running random programs: lazily, or as a plan.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <limits>
+#include <map>
+#include <optional>
+#include <random>
+
+#include "heddle/device.h"
+#include "heddle/executable.h"
+#include "heddle/graph.h"
+#include "support/program_rules.h"
+#include "tensor/format.h"
+
+namespace heddle::test {
+
+namespace {
+
+std::vector<Array> build_step(const ProgramStep& step, std::vector<Array> operands) {
+  const Rule& rule = step.rule == kFailingRule ? failing_rule() : program_rules()[step.rule];
+  return rule.build(step, operands);
+}
+
+Array array_of(const ProgramInput& input) {
+  return Array::from_bytes(input.spec, input.bytes);
+}
+
+/// One lazy replay: a number's chances are in percent.
+class LazyReplay {
+ public:
+  LazyReplay(const Program& program, const LazyRun& run)
+      : program_(program), run_(run), random_(run.seed), last_use_(program.value_count(), 0) {
+    for (std::size_t s = 0; s < program.steps.size(); ++s) {
+      for (const std::size_t operand : program.steps[s].operands) last_use_[operand] = s;
+    }
+    for (const std::size_t result : program.results) last_use_[result] = kNever;
+  }
+
+  std::vector<Bytes> run() {
+    for (std::size_t s = 0; s < program_.steps.size(); ++s) {
+      build(s);
+      drop_late(s);
+      if (chance(25)) evaluate_some();
+      if (chance(8)) hold_a_view();
+    }
+    drop_late(kNever - 1);
+    std::vector<Bytes> results = read_results();
+    check_held();
+    return results;
+  }
+
+ private:
+  static constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
+
+  struct Held {
+    std::size_t value;
+    View view;
+    Bytes bytes;
+  };
+
+  bool chance(unsigned percent) { return random_() % 100 < percent; }
+
+  Device& place(const ProgramStep& step) {
+    const bool here = !run_.device || step.fails || (run_.partly && chance(40));
+    return here ? cpu_device() : *run_.device;
+  }
+
+  void build(std::size_t s) {
+    const ProgramStep& step = program_.steps[s];
+    if (step.rule == kInputRule) {
+      values_.emplace_back(array_of(program_.inputs[static_cast<std::size_t>(step.numbers[0])]));
+      return;
+    }
+    const DeviceScope scope(place(step));
+    std::vector<Array> operands;
+    for (const std::size_t operand : step.operands) operands.push_back(*values_[operand]);
+    for (const std::size_t operand : step.operands) {
+      if (last_use_[operand] <= s && chance(70)) values_[operand].reset();
+    }
+    for (Array& output : build_step(step, std::move(operands))) {
+      values_.emplace_back(std::move(output));
+    }
+  }
+
+  /// Drops some of what is not used after step `s`.
+  void drop_late(std::size_t s) {
+    for (std::size_t v = 0; v < values_.size(); ++v) {
+      if (last_use_[v] <= s && chance(30)) values_[v].reset();
+    }
+  }
+
+  const Array* some_value() {
+    const std::optional<Array>& value = values_[random_() % values_.size()];
+    return value ? &*value : nullptr;
+  }
+
+  void evaluate_some() {
+    std::vector<Array> chosen;
+    for (unsigned i = random_() % 3; i < 3; ++i) {
+      if (const Array* value = some_value()) chosen.push_back(*value);
+    }
+    eval(chosen);
+  }
+
+  static std::span<const std::byte> memory_of(const View& view) {
+    return {view.buffer->host(), view.buffer->size()};
+  }
+
+  void hold_a_view() {
+    const std::size_t v = random_() % values_.size();
+    if (!values_[v]) return;
+    View view = values_[v]->view();
+    if (!view.buffer->host()) return;
+    const auto memory = memory_of(view);
+    held_.push_back({v, std::move(view), Bytes(memory.begin(), memory.end())});
+  }
+
+  std::vector<Bytes> read_results() {
+    std::vector<std::size_t> order(program_.results.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::shuffle(order.begin(), order.end(), random_);
+    std::vector<Bytes> results(order.size());
+    for (const std::size_t i : order) {
+      std::optional<Array>& value = values_[program_.results[i]];
+      results[i] = value->to_bytes();
+      if (chance(50)) value.reset();
+    }
+    return results;
+  }
+
+  void check_held() {
+    for (const Held& held : held_) {
+      EXPECT_TRUE(std::ranges::equal(memory_of(held.view), held.bytes))
+          << "memory of %" << held.value << ", of which a view was held, was written over";
+    }
+  }
+
+  const Program& program_;
+  const LazyRun run_;
+  std::mt19937 random_;
+  std::vector<std::size_t> last_use_;  // by value: the last step that reads it
+  std::vector<std::optional<Array>> values_;
+  std::vector<Held> held_;
+};
+
+std::string input_name(std::size_t input) {
+  return "input" + std::to_string(input);
+}
+
+}  // namespace
+
+std::vector<Array> build_values(const Program& program, const std::function<Device*()>& place,
+                                const std::function<Array(std::size_t)>& input) {
+  std::vector<Array> values;
+  for (const ProgramStep& step : program.steps) {
+    if (step.rule == kInputRule) {
+      const auto index = static_cast<std::size_t>(step.numbers[0]);
+      values.push_back(input ? input(index) : array_of(program.inputs[index]));
+      continue;
+    }
+    Device* device = place && !step.fails ? place() : nullptr;
+    std::optional<DeviceScope> scope;
+    if (device) scope.emplace(*device);
+    std::vector<Array> operands;
+    for (const std::size_t operand : step.operands) operands.push_back(values[operand]);
+    for (Array& output : build_step(step, std::move(operands))) values.push_back(std::move(output));
+  }
+  return values;
+}
+
+std::vector<Bytes> run_lazily(const Program& program, const LazyRun& run) {
+  return LazyReplay(program, run).run();
+}
+
+std::vector<Bytes> run_planned(const Program& program, Device* device, bool fuse) {
+  GraphBuilder builder;
+  const std::vector<Array> values = build_values(program, {}, [&](std::size_t input) {
+    return builder.input(input_name(input), program.inputs[input].spec);
+  });
+  for (std::size_t i = 0; i < program.results.size(); ++i) {
+    builder.output("result" + std::to_string(i), values[program.results[i]]);
+  }
+  CompileOptions options;
+  options.devices = {&cpu_device()};
+  if (device) options.devices.insert(options.devices.begin(), device);
+  options.fuse = fuse;
+  options.verify = true;
+  const auto executable = Executable::compile(builder.build(), options);
+
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < program.inputs.size(); ++i) names.push_back(input_name(i));
+  std::vector<NamedTensor> inputs;
+  for (std::size_t i = 0; i < program.inputs.size(); ++i) {
+    inputs.push_back({names[i], HostTensor(program.inputs[i].spec, program.inputs[i].bytes)});
+  }
+  executable->run(inputs);
+  std::vector<Bytes> results;
+  for (std::size_t i = 0; i < program.results.size(); ++i) {
+    results.push_back(executable->output("result" + std::to_string(i)).to_bytes());
+  }
+  return results;
+}
+
+}  // namespace heddle::test
