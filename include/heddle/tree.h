@@ -47,7 +47,7 @@ void visit_leaves(const T& tree, const Visit& visit) {
 template <class... Trees>
 std::vector<Array> leaves_of(const Trees&... trees) {
   std::vector<Array> leaves;
-  const auto add = [&](const Array& array) { leaves.push_back(array); };
+  [[maybe_unused]] const auto add = [&](const Array& array) { leaves.push_back(array); };
   (visit_leaves(trees, add), ...);
   return leaves;
 }

@@ -138,15 +138,15 @@ Ref<Buffer> Batches::take_spare(Batch& batch, std::size_t bytes) {
   return found;
 }
 
-void Batches::keep_spare(Batch& batch, const Node& node) {
-  for (std::uint32_t i = 0; i < node.output_count(); ++i) {
-    const Ref<Buffer>& buffer = node.result(i).buffer;
-    // Later work of the stream comes after all that used it, so it may be written at once.
-    const bool free = buffer->use_count() == 1 && batch.writes.contains(buffer.get());
-    if (!free || &buffer->device() != batch.device) continue;
-    if (batch.spare.size() == kSpareBuffers) batch.spare.erase(batch.spare.begin());
-    batch.spare.push_back(buffer);
+/// Later work of the stream comes after all that it did to the memory; what other streams do to it
+/// must have ended.
+void Batches::recycle(Batch& batch, Ref<Buffer> buffer) {
+  if (batch.on_cpu || buffer->use_count() > 1 || &buffer->device() != batch.device) return;
+  for (const Ref<Completion>& use : buffer->last_uses()) {
+    if (use != batch.last_end && !use->done()) return;
   }
+  if (batch.spare.size() == kSpareBuffers) batch.spare.erase(batch.spare.begin());
+  batch.spare.push_back(std::move(buffer));
 }
 
 Ref<Buffer> Batches::allocate(Batch& batch, std::size_t bytes) {
@@ -194,7 +194,6 @@ void Batches::release(Array input) noexcept {
   for (Batch& batch : batches_) {
     const auto found = std::ranges::find(batch.nodes, input.node());
     if (found == batch.nodes.end()) continue;
-    keep_spare(batch, node);
     std::swap(*found, batch.nodes.back());
     batch.nodes.pop_back();
     return;

@@ -79,6 +79,10 @@ class Batches {
   Ref<Buffer> allocate(Batch& batch, std::size_t bytes);
   Ref<Buffer> allocate(Device& device, std::size_t bytes, MemoryKind kind);
 
+  /// Takes the memory of what the batch has just read for later work of it, if nobody else holds or
+  /// uses it.
+  static void recycle(Batch& batch, Ref<Buffer> buffer);
+
   /// Adds a node whose results some open batch makes, and submits it if it is large enough.
   void join(Batch& batch, const Ref<Node>& node);
   /// Drops a handle on what an op has read. A node that only its open batch still holds goes with
@@ -99,7 +103,6 @@ class Batches {
   void note_end(const Batch& batch, const Ref<Completion>& end);
   void give_back(Device& device) noexcept;
   static Ref<Buffer> take_spare(Batch& batch, std::size_t bytes);
-  static void keep_spare(Batch& batch, const Node& node);
 
   std::deque<Batch> batches_;               // a deque, so that references hold
   std::shared_ptr<const Failure> failure_;  // of the first submission that failed

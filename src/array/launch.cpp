@@ -302,6 +302,7 @@ OperandList Launcher::launch(Batch& batch, const std::shared_ptr<const Kernel>& 
     stream.encode(kernel, {inputs.begin(), inputs.size()}, {targets.begin(), targets.size()},
                   scratch, View{});
   });
+  for (View& input : inputs) Batches::recycle(batch, std::move(input.buffer));
   return results;
 }
 

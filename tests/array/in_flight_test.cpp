@@ -118,8 +118,10 @@ TEST(InFlight, AtAMemoryLimitSubmissionWaitsForWorkInFlight) {
   const Array start = exp(arange(4096.0) * 0.0f);
   start.eval();
   std::vector<Array> sums;
-  for (int i = 0; i < 100; ++i) sums.push_back(sum(swapped_halves(start) + Array(1.0f)));
-  async_eval(sums);  // side by side they would take a hundred times as much
+  for (int i = 0; i < 100; ++i) {  // all in flight, they would take a hundred times as much
+    sums.push_back(sum(swapped_halves(start) + Array(1.0f)));
+    async_eval(sums.back());
+  }
   for (const Array& s : sums) EXPECT_FLOAT_EQ(s.item<float>(), 8192.0f);
   EXPECT_LE(device.live_bytes(), 8 * kBytes);
 }
