@@ -50,7 +50,7 @@ void check(const Program& program, Device* device, bool partly) {
 }
 
 void fuzz(unsigned first_seed, Device* device, bool partly) {
-  const auto rounds = static_cast<unsigned>(number_from("FUZZ_ROUNDS", 60));
+  const auto rounds = static_cast<unsigned>(number_from("FUZZ_ROUNDS", 200));
   const std::uint64_t before = eval_counts().donations;
   for (unsigned seed = first_seed; seed < first_seed + rounds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
