@@ -1,9 +1,8 @@
 // Running random programs: lazily, or as a plan.
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <algorithm>
 #include <limits>
-#include <map>
 #include <optional>
 #include <random>
 #include <span>
@@ -14,7 +13,6 @@
 #include "heddle/graph.h"
 #include "heddle/ops.h"
 #include "support/program_rules.h"
-#include "tensor/format.h"
 
 namespace heddle::test {
 
