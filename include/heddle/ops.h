@@ -184,10 +184,12 @@ Array rope(const Array& x, const Array& positions, const RopeAngles& angles,
 /// `index`.
 Array rope_table(const Array& x, const Array& cos, const Array& sin,
                  const std::optional<Array>& index, RopeStyle style = RopeStyle::split_half);
-/// The state's next version, with x[t] in row rows[t]; negative rows are left out. Takes the place
-/// of `state`, in its memory when this was the only handle: pass it with std::move.
+/// The state's next version, with x[t] in row rows[t]; negative rows are left out, others beyond
+/// the state fail when evaluated. Takes the place of `state`, in its memory when this was the only
+/// handle: pass it with std::move.
 Array write_rows(Array state, const Array& x, const Array& rows);
-/// See the op Attend.
+/// See the op Attend. Positions, sequences and rows outside the table and the states fail when
+/// evaluated.
 Array attend(const Array& q, const Array& k, const Array& v, const Array& block_table,
              const Array& seq, const Array& pos, const Array& len, const Attend& params);
 

@@ -26,6 +26,17 @@ Array binary(BinaryKind kind, const Array& a, const Array& b, bool as_float = fa
   });
 }
 
+/// On the bits of integers, or of bools.
+Array bitwise(BinaryKind kind, const Array& a, const Array& b) {
+  return within(to_string(kind), [&] {
+    const DType dtype = promote_types(a.dtype(), b.dtype());
+    require(has_fractions(a.dtype()) || has_fractions(b.dtype()) || !has_fractions(dtype),
+            ErrorCode::invalid_argument, "{} and {} have no integer type in common", a.spec(),
+            b.spec());
+    return heddle::apply(Binary{kind}, {astype(a, dtype), astype(b, dtype)});
+  });
+}
+
 Array compare(CompareKind kind, const Array& a, const Array& b) {
   return within(to_string(kind), [&] {
     const DType dtype = promote_types(a.dtype(), b.dtype());
@@ -201,19 +212,19 @@ Array logical_or(const Array& a, const Array& b) {
   return binary(BinaryKind::logical_or, a, b);
 }
 Array bitwise_and(const Array& a, const Array& b) {
-  return binary(BinaryKind::bitwise_and, a, b);
+  return bitwise(BinaryKind::bitwise_and, a, b);
 }
 Array bitwise_or(const Array& a, const Array& b) {
-  return binary(BinaryKind::bitwise_or, a, b);
+  return bitwise(BinaryKind::bitwise_or, a, b);
 }
 Array bitwise_xor(const Array& a, const Array& b) {
-  return binary(BinaryKind::bitwise_xor, a, b);
+  return bitwise(BinaryKind::bitwise_xor, a, b);
 }
 Array left_shift(const Array& a, const Array& b) {
-  return binary(BinaryKind::left_shift, a, b);
+  return bitwise(BinaryKind::left_shift, a, b);
 }
 Array right_shift(const Array& a, const Array& b) {
-  return binary(BinaryKind::right_shift, a, b);
+  return bitwise(BinaryKind::right_shift, a, b);
 }
 Array equal(const Array& a, const Array& b) {
   return compare(CompareKind::equal, a, b);

@@ -1,6 +1,7 @@
 // Functions for language models.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "array/ops_common.h"
 
@@ -11,6 +12,13 @@ namespace {
 /// Positions, rows and sequence numbers of any integer type, as the ops want them.
 Array as_indices(const Array& indices) {
   return is_integer(indices.dtype()) ? astype(indices, DType::i32) : indices;
+}
+
+/// `a` is `what`, which has no imaginary part.
+Array as_f32(const Array& a, const char* what) {
+  require(a.dtype() != DType::complex64, ErrorCode::invalid_argument, "{} is {}; it must be real",
+          what, a.spec());
+  return astype(a, DType::f32);
 }
 
 DType promote_all(std::initializer_list<const Array*> arrays) {
@@ -45,7 +53,7 @@ Array rope(const Array& x, const Array& positions, const RopeAngles& angles,
     Rope op{angles, false};
     op.angles.has_factors = factors.has_value();
     std::vector<Array> inputs = {x, as_indices(positions)};
-    if (factors) inputs.push_back(astype(*factors, DType::f32));
+    if (factors) inputs.push_back(as_f32(*factors, "factors"));
     return heddle::apply(op, std::move(inputs));
   });
 }
@@ -53,7 +61,7 @@ Array rope(const Array& x, const Array& positions, const RopeAngles& angles,
 Array rope_table(const Array& x, const Array& cos, const Array& sin,
                  const std::optional<Array>& index, RopeStyle style) {
   return within("rope_table", [&] {
-    std::vector<Array> inputs = {x, astype(cos, DType::f32), astype(sin, DType::f32)};
+    std::vector<Array> inputs = {x, as_f32(cos, "cos"), as_f32(sin, "sin")};
     if (index) inputs.push_back(as_indices(*index));
     return heddle::apply(RopeTable{style, index.has_value()}, std::move(inputs));
   });
@@ -73,8 +81,8 @@ Array write_rows(Array state, const Array& x, const Array& rows) {
 Array attend(const Array& q, const Array& k, const Array& v, const Array& block_table,
              const Array& seq, const Array& pos, const Array& len, const Attend& params) {
   return within("attend", [&] {
-    return heddle::apply(params, {astype(q, DType::f32), k, v, as_indices(block_table),
-                                  as_indices(seq), as_indices(pos), as_indices(len)});
+    return heddle::apply(params, {as_f32(q, "q"), k, v, as_indices(block_table), as_indices(seq),
+                                  as_indices(pos), as_indices(len)});
   });
 }
 
@@ -84,6 +92,8 @@ Array attention(const Array& q, const Array& k, const Array& v, const Attention&
     const DType dtype = promote_all({&q, &k, &v});
     std::vector<Array> inputs = {astype(q, dtype), astype(k, dtype), astype(v, dtype)};
     if (mask) {
+      require(mask->dtype() != DType::complex64, ErrorCode::invalid_argument,
+              "the mask is {}; it must be bool or real", mask->spec());
       const bool fits = mask->dtype() == DType::bool_ || mask->dtype() == DType::f32;
       inputs.push_back(fits ? *mask : astype(*mask, dtype));
     }
@@ -125,6 +135,12 @@ Array rope(const Array& x, int dims, bool traditional, std::optional<float> base
     const RopeStyle style = traditional ? RopeStyle::interleaved : RopeStyle::split_half;
     // With base 1, the factors that divide the frequencies are the periods themselves.
     const RopeAngles angles{style, dims, base.value_or(1.0f), scale, freqs.has_value()};
+    require(dims > 0 && dims <= width && dims % 2 == 0, ErrorCode::invalid_argument,
+            "{} of {} features of x {} turn; the number must be even, positive and no larger", dims,
+            width, x.spec());
+    const std::int64_t last = std::int64_t{offset} + std::max<std::int64_t>(length, 1) - 1;
+    require(last <= std::numeric_limits<std::int32_t>::max(), ErrorCode::invalid_argument,
+            "positions {} to {} of x {} pass what i32 holds", offset, last, x.spec());
     const double start = offset;
     const Array positions = heddle::apply(Arange{start, 1, length, DType::i32}, {});
     const Array turned =

@@ -250,6 +250,11 @@ Array repeat(const Array& a, int repeats, int axis) {
   require(!overflows, ErrorCode::invalid_argument, "repeat: {} times {} overflows", repeats,
           a.spec());
   return within("repeat", [&] {
+    if (a.ndim() == kMaxRank) {  // no room for one more axis
+      const std::int64_t before = elements(Shape(std::span(result.begin(), at)));
+      const std::int64_t after = elements(Shape(std::span(result.begin() + at + 1, result.end())));
+      return reshape(repeat(reshape(a, {before, a.shape()[at], after}), repeats, 1), result);
+    }
     Shape repeated = a.shape();
     repeated.insert(at + 1, repeats);
     return reshape(broadcast_to(expand_dims(a, static_cast<int>(at) + 1), repeated), result);

@@ -11,10 +11,11 @@ void check_heads(const Operands& in, std::size_t x) {
   in.check_floating(x, "x");
 }
 
-void check_angles(const Operands& in, const RopeAngles& angles, std::int64_t width) {
+void check_angles(const Operands& in, const RopeAngles& angles, const TensorSpec& x) {
+  const std::int64_t width = x.shape[2];
   in.check(angles.dims > 0 && angles.dims <= width && angles.dims % 2 == 0,
-           "{} of {} features turn; the number must be even, positive and no larger", angles.dims,
-           width);
+           "{} of {} features of x {} turn; the number must be even, positive and no larger",
+           angles.dims, width, to_string(x));
   in.check(std::isfinite(angles.base) && angles.base > 0, "base {}; it must be positive",
            angles.base);
   in.check(std::isfinite(angles.scale), "scale {}", angles.scale);
@@ -27,7 +28,7 @@ void check_bias(const Operands& in, std::size_t i, const TensorSpec& x) {
 /// Positions, and factors if there are any, from operand `next` on.
 void check_positions(const Operands& in, std::size_t next, const RopeAngles& angles,
                      const TensorSpec& x) {
-  check_angles(in, angles, x.shape[2]);
+  check_angles(in, angles, x);
   in.check_spec(next, {DType::i32, {x.shape[0]}}, "pos");
   if (angles.has_factors) in.check_spec(next + 1, {DType::f32, {angles.dims / 2}}, "the factors");
 }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "op/infer.h"
 
@@ -163,8 +164,8 @@ void check_reduced_axes(const Operands& in, const Dims& axes) {
 }
 
 /// Operand `first` is x [..., D], the `more` operands before the weight are like it.
-std::size_t check_norm(const Operands& in, std::size_t more, bool has_weight, bool has_bias,
-                       const char* what) {
+void check_norm(const Operands& in, std::size_t more, float eps, bool has_weight, bool has_bias,
+                const char* what) {
   const std::size_t count = 1 + more + has_weight + has_bias;
   if (in.size() != count) {
     in.check_count(
@@ -176,7 +177,7 @@ std::size_t check_norm(const Operands& in, std::size_t more, bool has_weight, bo
   std::size_t next = 1 + more;
   if (has_weight) in.check_vector(next++, width, in[0].dtype, "the weight");
   if (has_bias) in.check_vector(next++, width, in[0].dtype, "the bias");
-  return count;
+  in.check(std::isfinite(eps) && eps >= 0, "eps {}; it must be finite and not negative", eps);
 }
 
 Shape batch_of(const Shape& shape) {
@@ -259,18 +260,18 @@ Specs infer_op(const Softmax&, const Operands& in) {
 }
 
 Specs infer_op(const RmsNorm& op, const Operands& in) {
-  check_norm(in, 0, op.has_weight, op.has_bias, "x");
+  check_norm(in, 0, op.eps, op.has_weight, op.has_bias, "x");
   return {in[0]};
 }
 
 Specs infer_op(const AddRmsNorm& op, const Operands& in) {
-  check_norm(in, 1, op.has_weight, op.has_bias, "a, b");
+  check_norm(in, 1, op.eps, op.has_weight, op.has_bias, "a, b");
   in.check_spec(1, in[0], "b");
   return {in[0], in[0]};
 }
 
 Specs infer_op(const LayerNorm& op, const Operands& in) {
-  check_norm(in, 0, op.has_weight, op.has_bias, "x");
+  check_norm(in, 0, op.eps, op.has_weight, op.has_bias, "x");
   return {in[0]};
 }
 

@@ -90,6 +90,9 @@ Specs infer_op(const GatherRows& op, const Operands& in) {
   const DType stored = in[0].dtype;
   in.check(is_block(stored) || is_floating(stored) ? is_floating(op.dtype) : op.dtype == stored,
            "rows of {} cannot be given as {}", in[0], op.dtype);
+  const std::size_t rank = in[0].shape.size() - 1 + in[1].shape.size();
+  in.check(rank <= kMaxRank, "rows of {} at {} have {} dimensions; at most {} are supported", in[0],
+           in[1], rank, kMaxRank);
   Shape result = in[1].shape;
   for (const std::int64_t extent : without_first(in[0].shape)) result.push_back(extent);
   return {{op.dtype, result}};
@@ -104,7 +107,8 @@ void check_row_write(const Operands& in, std::size_t state, std::size_t x, std::
   const DType from = in[x].dtype;
   in.check(to == from || (is_floating(from) && (is_floating(to) || is_block(to))),
            "x {} cannot be converted to the state {}", in[x], in[state]);
-  in.check_spec(row, {DType::i32, {in[x].shape[0]}}, "row");
+  const TensorSpec wanted{DType::i32, {in[x].shape[0]}};
+  in.check(in[row] == wanted, "row is {}; for x {} it must be {}", in[row], in[x], wanted);
 }
 
 Specs infer_op(const WriteRows&, const Operands& in) {

@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <fstream>
 #include <limits>
+#include <map>
+#include <random>
 #include <regex>
 #include <set>
 
@@ -31,7 +34,10 @@ std::string name_in_messages(const std::string& function) {
 bool names_function(const std::string& message, const std::string& function) {
   const auto has = [&](const std::string& name) { return message.starts_with(name + ":"); };
   if (function == "operator-") return has("negative") || has("subtract");
-  if (function == "apply" || function == "apply_multi") return true;  // the op is named instead
+  // These name the op, or speak of the array itself.
+  static const std::set<std::string> members = {"apply", "apply_multi", "Array", "item",
+                                                "to_vector"};
+  if (members.contains(function)) return true;
   return has(name_in_messages(function));
 }
 
@@ -81,18 +87,20 @@ bool mentions(const std::string& message, const TensorSpec& spec) {
 }
 
 /// What is accepted at the call works when it is evaluated.
-void expect_evaluates(const Arrays& results) {
+void expect_evaluates(const Walked& row, const Arrays& results) {
   try {
     eval(results);
   } catch (const std::exception& error) {
-    ADD_FAILURE() << "accepted, and refused when evaluated: " << error.what();
+    const bool expected =
+        row.by_data && std::string_view(error.what()).find("outside") != std::string_view::npos;
+    EXPECT_TRUE(expected) << "accepted, and refused when evaluated: " << error.what();
   }
 }
 
 void walk(const Walked& row) {
   Arrays suitable;
   for (const TensorSpec& spec : specs(row.operands)) suitable.push_back(zeros_of(spec));
-  ASSERT_EQ(refusal(row.function, [&] { expect_evaluates(row.call(suitable)); }), "");
+  ASSERT_EQ(refusal(row.function, [&] { expect_evaluates(row, row.call(suitable)); }), "");
   for (std::size_t i = 0; i < suitable.size(); ++i) {
     for (const TensorSpec& odd : odd_specs(suitable[i].spec())) {
       SCOPED_TRACE(row.function + " of " + row.operands + " with " + to_string(odd) +
@@ -104,7 +112,7 @@ void walk(const Walked& row) {
       if (!message.empty()) {
         EXPECT_TRUE(mentions(message, odd)) << "what was wrong? " << message;
       } else {
-        expect_evaluates(results);
+        expect_evaluates(row, results);
       }
     }
   }
@@ -112,6 +120,45 @@ void walk(const Walked& row) {
 
 TEST(BadInput, EveryOperandIsRefusedAtTheCallOrWorks) {
   for (const Walked& row : walked_functions()) walk(row);
+}
+
+// ---- Values
+
+/// The extremes of any plain type, infinities, NaNs and denormals included.
+Array extremes_of(const TensorSpec& spec) {
+  const std::size_t size = item_size(spec.dtype);
+  std::vector<std::byte> bytes(byte_size(spec));
+  std::mt19937 random(1);
+  const std::uint64_t top = std::uint64_t{1} << (8 * size - 1);
+  const std::uint64_t patterns[] = {0, 1, top, top - 1, top | (top - 1), top | 1};
+  for (std::size_t i = 0; i < bytes.size(); i += size) {
+    std::uint64_t pattern = (std::uint64_t{random()} << 32) | random();
+    if (random() % 4 != 0) pattern = patterns[random() % std::size(patterns)];
+    std::memcpy(&bytes[i], &pattern, size);  // little-endian, as all of heddle is
+  }
+  return Array::from_bytes(spec, bytes);
+}
+
+TEST(BadInput, NoNumberIsTooMuch) {
+  constexpr DType kTypes[] = {DType::u8,  DType::u16,  DType::u32, DType::u64,
+                              DType::i8,  DType::i16,  DType::i32, DType::i64,
+                              DType::f16, DType::bf16, DType::f32, DType::f64};
+  for (const Walked& row : walked_functions()) {
+    const std::vector<TensorSpec> suitable = specs(row.operands);
+    for (const DType dtype : kTypes) {
+      SCOPED_TRACE(row.function + " of " + row.operands + " in " + std::string(to_string(dtype)));
+      Arrays operands;
+      for (TensorSpec spec : suitable) {
+        const bool number = spec.dtype == DType::f32 || suitable[0].dtype == DType::i32;
+        if (number) spec.dtype = dtype;
+        operands.push_back(number ? extremes_of(spec) : zeros_of(spec));
+      }
+      Arrays results;
+      if (refusal(row.function, [&] { results = row.call(operands); }).empty()) {
+        expect_evaluates(row, results);
+      }
+    }
+  }
 }
 
 TEST(BadInput, EmptyListsOfArraysAreFineToEvaluate) {
@@ -159,8 +206,12 @@ TEST(BadInput, AxesOutOfRangeAndNamedTwice) {
 }
 
 TEST(BadInput, MoreThanEightDimensions) {
-  expect_refused("9 dimensions; at most 8 are supported", {},
-                 [] { Shape{1, 1, 1, 1, 1, 1, 1, 1, 1}; });
+  try {
+    Shape{1, 1, 1, 1, 1, 1, 1, 1, 1};
+    ADD_FAILURE() << "a shape of nine";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "9 dimensions; at most 8 are supported");
+  }
 }
 
 // ---- Numbers, counts, extents
@@ -196,7 +247,7 @@ TEST(BadInput, TheWalkLeavesNoFunctionOut) {
   for (const Walked& row : walked_functions()) walked.insert(row.function);
   for (const Refused& row : refused_calls()) walked.insert(row.function);
   const std::set<std::string> ops = declared_functions("ops.h");
-  EXPECT_GT(ops.size(), 130u);
+  EXPECT_GT(ops.size(), 110u);
   for (const std::string& function : ops) {
     EXPECT_TRUE(walked.contains(function)) << function << " of ops.h is not in the walk";
   }

@@ -1,5 +1,7 @@
 #include "bad_input_walk.h"
 
+#include <string_view>
+
 namespace heddle::test {
 
 Array zeros_of(const TensorSpec& spec) {
@@ -100,7 +102,9 @@ void add_binary(std::vector<Walked>& all) {
 
 template <class F>
 void add_one(std::vector<Walked>& all, const char* name, const char* operands, F f) {
-  all.push_back({name, operands, [f](const Arrays& in) { return Arrays{f(in)}; }});
+  const std::string_view function(name);
+  const bool by_data = function == "take" || function == "write_rows" || function == "attend";
+  all.push_back({name, operands, [f](const Arrays& in) { return Arrays{f(in)}; }, by_data});
 }
 
 void add_shape(std::vector<Walked>& all) {
@@ -117,7 +121,7 @@ void add_shape(std::vector<Walked>& all) {
   add("moveaxis", "f32[2, 3]", [](const Arrays& in) { return moveaxis(in[0], 0, 1); });
   add("squeeze", "f32[2, 1]", [](const Arrays& in) { return squeeze(in[0], {1}); });
   add("expand_dims", "f32[2, 256]", [](const Arrays& in) { return expand_dims(in[0], 0); });
-  add("expand_dims", "f32[2]", [](const Arrays& in) { return expand_dims(in[0], {0, 1, 4}); });
+  add("expand_dims", "f32[2]", [](const Arrays& in) { return expand_dims(in[0], {0, 1, -1}); });
   add("broadcast_to", "f32[1, 256]", [](const Arrays& in) {
     return broadcast_to(in[0], {3, 2, 256});
   });

@@ -16,6 +16,7 @@ struct Walked {
   std::string function;  // as declared: "sum", "operator+", "fast::rms_norm"
   const char* operands;  // that suit it, as specs() reads them
   std::function<Arrays(const Arrays& in)> call;
+  bool by_data = false;  // takes indices: what lies outside fails when it is evaluated
 };
 
 /// A function that is given an axis of f32[2, 3], or axes.
@@ -40,7 +41,18 @@ std::vector<TakesAxis> functions_of_an_axis();
 std::vector<TakesAxes> functions_of_axes();
 std::vector<Refused> refused_calls();
 
+void add_refused_models(std::vector<Refused>& all);  // a part of refused_calls
+
 /// Zeros of any type.
 Array zeros_of(const TensorSpec& spec);
+inline Array floats(const Shape& shape) {
+  return zeros_of({DType::f32, shape});
+}
+inline Array ints(const Shape& shape) {
+  return zeros_of({DType::i32, shape});
+}
+inline Array blocks() {
+  return zeros_of({DType::q8_0, {2, 64}});
+}
 
 }  // namespace heddle::test

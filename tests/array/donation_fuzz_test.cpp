@@ -14,10 +14,9 @@ namespace {
 
 constexpr int kReplays = 4;  // of each program
 
-AsyncOptions quick(bool hides_local) {
+AsyncOptions quick() {
   AsyncOptions options;
   options.delay = std::chrono::microseconds(0);
-  options.hides_local = hides_local;
   return options;
 }
 
@@ -49,8 +48,11 @@ void check(const Program& program, Device* device, bool partly) {
               "without donation");
 }
 
-void fuzz(unsigned first_seed, Device* device, bool partly) {
-  const auto rounds = static_cast<unsigned>(number_from("FUZZ_ROUNDS", 60));
+unsigned rounds_asked() {
+  return static_cast<unsigned>(number_from("FUZZ_ROUNDS", 200));
+}
+
+void fuzz(unsigned first_seed, unsigned rounds, Device* device, bool partly) {
   const std::uint64_t before = eval_counts().donations;
   for (unsigned seed = first_seed; seed < first_seed + rounds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -78,19 +80,27 @@ TEST(RandomPrograms, FollowFromTheirSeedAndUseEveryRule) {
 }
 
 TEST(DonationFuzz, OnTheCpu) {
-  fuzz(1000, nullptr, false);
+  fuzz(1000, rounds_asked(), nullptr, false);
 }
 TEST(DonationFuzz, OnAnAsynchronousDevice) {
-  AsyncDevice device(quick(false));
-  fuzz(2000, &device, false);
+  AsyncDevice device(quick());
+  fuzz(2000, rounds_asked(), &device, false);
 }
 TEST(DonationFuzz, OnADeviceThatHidesItsMemory) {
-  AsyncDevice device(quick(true));
-  fuzz(3000, &device, false);
+  AsyncOptions hiding = quick();
+  hiding.hides_local = true;
+  AsyncDevice device(hiding);
+  fuzz(3000, rounds_asked(), &device, false);
 }
 TEST(DonationFuzz, OnTwoDevices) {
-  AsyncDevice device(quick(false));
-  fuzz(4000, &device, true);
+  AsyncDevice device(quick());
+  fuzz(4000, rounds_asked(), &device, true);
+}
+TEST(DonationFuzz, OnADeviceThatLagsBehind) {
+  AsyncOptions slow;
+  slow.delay = std::chrono::microseconds(200);
+  AsyncDevice device(slow);
+  fuzz(5000, rounds_asked() / 8 + 1, &device, true);
 }
 
 }  // namespace

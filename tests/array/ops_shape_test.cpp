@@ -120,6 +120,10 @@ TEST(Movement, ConcatenateStackSplitRepeat) {
   EXPECT_THAT(values<int>(repeat(a, 2, 1)), ElementsAre(0, 0, 1, 1, 2, 2, 3, 3));
   EXPECT_THAT(values<int>(repeat(a, 2, 0)), ElementsAre(0, 1, 0, 1, 2, 3, 2, 3));
   EXPECT_EQ(repeat(a, 0, 0).shape(), Shape({0, 2}));
+  const Array eight = reshape(a, {1, 1, 1, 2, 1, 1, 2, 1});  // as many dimensions as there may be
+  EXPECT_EQ(repeat(eight, 2, 3).shape(), Shape({1, 1, 1, 4, 1, 1, 2, 1}));
+  EXPECT_THAT(values<int>(repeat(eight, 2, 3)), ElementsAre(0, 1, 0, 1, 2, 3, 2, 3));
+  EXPECT_THAT(values<int>(repeat(eight, 2, -1)), ElementsAre(0, 0, 1, 1, 2, 2, 3, 3));
   expect_invalid([] { concatenate({}); }, {"concatenate"});
   expect_invalid([&] { concatenate({a, grid()}); }, {"concatenate", "i32[2, 3, 4]"});
   expect_invalid([&] { concatenate({a, transpose(b)}); }, {"concatenate"});

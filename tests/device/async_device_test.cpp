@@ -8,6 +8,7 @@
 #include <cstring>
 #include <mutex>
 #include <optional>
+#include <random>
 #include <thread>
 #include <vector>
 
@@ -212,6 +213,37 @@ TEST_F(AsyncDeviceTest, ALossFailsWhatIsPendingOnEveryStream) {
   copy(*other, a, c);
   other->submit()->wait();
   EXPECT_EQ(first(c), 1);
+}
+
+/// Copies and kernels on random streams, ordered by what the buffers remember, do what they would
+/// do one after the other, poison or not.
+TEST_F(AsyncDeviceTest, RandomWorkOverSeveralStreams) {
+  std::mt19937 random(5);
+  std::vector<Ref<Stream>> streams = {main_};
+  for (int i = 0; i < 3; ++i) streams.push_back(device_.new_stream());
+  std::vector<Ref<Buffer>> buffers;
+  std::vector<float> expected;
+  for (int i = 0; i < 6; ++i) {
+    expected.push_back(static_cast<float>(i + 1));
+    buffers.push_back(filled(expected.back()));
+  }
+  for (int step = 0; step < 2000; ++step) {
+    Stream& stream = *streams[random() % streams.size()];
+    const std::size_t from = random() % buffers.size(), to = random() % buffers.size();
+    if (from == to) continue;
+    if (const Ref<Completion> write = buffers[from]->last_write()) stream.wait_for(write);
+    for (const Ref<Completion>& use : buffers[to]->last_uses()) stream.wait_for(use);
+    const bool negated = random() % 2 == 0;
+    negated ? negate(stream, buffers[from], buffers[to]) : copy(stream, buffers[from], buffers[to]);
+    expected[to] = negated ? -expected[from] : expected[from];
+    const Ref<Completion> end = stream.submit();
+    buffers[from]->note_read(end);
+    buffers[to]->note_write(end);
+  }
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    buffers[i]->wait_for_writes();
+    EXPECT_EQ(first(buffers[i]), expected[i]);
+  }
 }
 
 TEST_F(AsyncDeviceTest, AnErrorTravelsFromStreamToStream) {

@@ -9,7 +9,7 @@ namespace {
 
 /// Fused ops do not round to half types in between, and so their programs have none.
 void compare(unsigned first_seed, Device* device, bool fuse) {
-  const auto rounds = static_cast<unsigned>(number_from("FUZZ_ROUNDS", 60));
+  const auto rounds = static_cast<unsigned>(number_from("FUZZ_ROUNDS", 200));
   for (unsigned seed = first_seed; seed < first_seed + rounds; ++seed) {
     Program program;
     ASSERT_NO_THROW(program = random_program(seed, {.halves = !fuse})) << "seed " << seed;

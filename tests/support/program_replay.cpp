@@ -1,17 +1,18 @@
 // Running random programs: lazily, or as a plan.
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <algorithm>
 #include <limits>
-#include <map>
 #include <optional>
 #include <random>
+#include <span>
+#include <variant>
 
 #include "heddle/device.h"
 #include "heddle/executable.h"
 #include "heddle/graph.h"
+#include "heddle/ops.h"
 #include "support/program_rules.h"
-#include "tensor/format.h"
 
 namespace heddle::test {
 
@@ -42,7 +43,7 @@ class LazyReplay {
       build(s);
       drop_late(s);
       if (chance(25)) evaluate_some();
-      if (chance(8)) hold_a_view();
+      if (chance(12)) hold_memory();
     }
     drop_late(kNever - 1);
     std::vector<Bytes> results = read_results();
@@ -53,10 +54,12 @@ class LazyReplay {
  private:
   static constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
 
+  /// Memory that something else than a node knows of.
   struct Held {
     std::size_t value;
-    View view;
+    std::span<const std::byte> memory;
     Bytes bytes;
+    std::variant<View, Array, Graph> holder;
   };
 
   bool chance(unsigned percent) { return random_() % 100 < percent; }
@@ -103,17 +106,31 @@ class LazyReplay {
     eval(chosen);
   }
 
-  static std::span<const std::byte> memory_of(const View& view) {
-    return {view.buffer->host(), view.buffer->size()};
+  void hold(std::size_t value, const Buffer& buffer, std::variant<View, Array, Graph> holder) {
+    if (!buffer.host()) return;
+    const std::span<const std::byte> memory(buffer.host(), buffer.size());
+    held_.push_back({value, memory, Bytes(memory.begin(), memory.end()), std::move(holder)});
   }
 
-  void hold_a_view() {
+  void hold_memory() {
     const std::size_t v = random_() % values_.size();
     if (!values_[v]) return;
-    View view = values_[v]->view();
-    if (!view.buffer->host()) return;
-    const auto memory = memory_of(view);
-    held_.push_back({v, std::move(view), Bytes(memory.begin(), memory.end())});
+    const View view = values_[v]->view();
+    switch (random_() % 3) {
+      case 0:
+        return hold(v, *view.buffer, view);
+      case 1:
+        return hold(v, *view.buffer, Array::from_view(view));
+      default:
+        hold_constant(v);
+    }
+  }
+
+  void hold_constant(std::size_t v) {
+    const Graph graph = trace([&](const auto&) { return std::vector{copy(*values_[v])}; }, {});
+    for (const GraphNode& node : graph.nodes) {
+      if (const auto* constant = std::get_if<Constant>(&node.op)) hold(v, *constant->data, graph);
+    }
   }
 
   std::vector<Bytes> read_results() {
@@ -131,8 +148,12 @@ class LazyReplay {
 
   void check_held() {
     for (const Held& held : held_) {
-      EXPECT_TRUE(std::ranges::equal(memory_of(held.view), held.bytes))
-          << "memory of %" << held.value << ", of which a view was held, was written over";
+      EXPECT_TRUE(std::ranges::equal(held.memory, held.bytes))
+          << "memory of %" << held.value << " was written over, though a "
+          << (held.holder.index() == 0   ? "view"
+              : held.holder.index() == 1 ? "array"
+                                         : "graph")
+          << " held it";
     }
   }
 

@@ -63,9 +63,9 @@ struct LazyRun {
   bool partly = false;       // some of the steps run on the CPU all the same
 };
 
-/// Builds, evaluates now and then, drops handles some time after their last use, holds views of the
-/// memory of some values: the results' bytes. Reports a held view whose bytes change as a test's
-/// failure.
+/// Builds, evaluates now and then, drops handles some time after their last use, and holds the
+/// memory of some values as views, as constants of graphs and under new arrays: the results' bytes.
+/// Memory so held that changes is reported as a test's failure.
 std::vector<Bytes> run_lazily(const Program& program, const LazyRun& run);
 
 /// As a graph, compiled and verified: the results' bytes. `device` as for LazyRun.
