@@ -117,6 +117,10 @@ Ref<Buffer> Device::import_host(std::span<std::byte>, std::shared_ptr<const void
   return nullptr;
 }
 
+MemoryPool* Device::memory() noexcept {
+  return nullptr;
+}
+
 // ---- The devices of this process
 
 namespace {
