@@ -76,7 +76,7 @@ std::size_t room_below(std::size_t limit, std::size_t used) {
 /// A block, for as long as the pool has it: in somebody's hands, or linked into the cache.
 struct MemoryPool::Block::Record {
   Impl* pool;
-  std::size_t bytes;
+  std::size_t bytes, size_class;
   void* memory = nullptr;
   Record *newer = nullptr, *older = nullptr;    // in the whole cache
   Record *previous = nullptr, *next = nullptr;  // in its size class, or in a Chain
@@ -114,7 +114,7 @@ struct MemoryPool::Impl {
   void evict_stale(Chain& freed);
 
   // Not under the lock.
-  Record* make(std::size_t bytes, std::size_t asked);
+  Record* make(SizeClass wanted, std::size_t asked);
   void* ask_source(std::size_t bytes);
   void give_back(Chain freed) noexcept;
   [[noreturn]] void refuse(std::size_t asked, const char* why);
@@ -141,7 +141,7 @@ void MemoryPool::Impl::cache(Record* record) noexcept {
   record->newer = nullptr;
   (newest ? newest->newer : oldest) = record;
   newest = record;
-  Record*& head = classes[index_of(record->bytes)];
+  Record*& head = classes[record->size_class];
   record->previous = nullptr;
   record->next = head;
   if (head) head->previous = record;
@@ -152,7 +152,7 @@ void MemoryPool::Impl::cache(Record* record) noexcept {
 void MemoryPool::Impl::uncache(Record* record) noexcept {
   (record->older ? record->older->newer : oldest) = record->newer;
   (record->newer ? record->newer->older : newest) = record->older;
-  (record->previous ? record->previous->next : classes[index_of(record->bytes)]) = record->next;
+  (record->previous ? record->previous->next : classes[record->size_class]) = record->next;
   if (record->next) record->next->previous = record->previous;
   cached -= record->bytes;
 }
@@ -214,10 +214,11 @@ void* MemoryPool::Impl::ask_source(std::size_t bytes) {
   return nullptr;
 }
 
-MemoryPool::Impl::Record* MemoryPool::Impl::make(std::size_t bytes, std::size_t asked) {
+MemoryPool::Impl::Record* MemoryPool::Impl::make(SizeClass wanted, std::size_t asked) {
+  const std::size_t bytes = wanted.bytes;
   std::unique_ptr<Record> record;
   try {
-    record.reset(new Record{this, bytes});
+    record.reset(new Record{this, bytes, wanted.index});
     record->memory = ask_source(bytes);
     if (!record->memory) {
       changing([&](Chain& freed) { evict(0, freed); });
@@ -254,7 +255,7 @@ MemoryPool::Impl::Record* MemoryPool::Impl::allocate(std::size_t bytes) {
   }
   give_back(freed);
   if (!fits) refuse(bytes, "it would pass the limit");
-  if (!record) record = make(wanted.bytes, bytes);
+  if (!record) record = make(wanted, bytes);
   if (options.addressable) {
     allow_access(record->memory, bytes);
     forbid_access(static_cast<std::byte*>(record->memory) + bytes, record->bytes - bytes);

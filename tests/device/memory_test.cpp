@@ -97,7 +97,9 @@ TEST(MemoryPool, GivesAtLeastWhatIsAskedAndLittleMore) {
     ASSERT_GE(block.bytes(), std::max<std::size_t>(bytes, 1)) << bytes;
     ASSERT_EQ(block.bytes() % 64, 0u) << bytes;
     ASSERT_LT(block.bytes() - bytes, std::max<std::size_t>(65, bytes / 8 + 1)) << bytes;
-    if (bytes >= kMiB) ASSERT_LE(block.bytes() - bytes, bytes / 32) << bytes;
+    if (bytes >= kMiB) {
+      ASSERT_LE(block.bytes() - bytes, bytes / 32) << bytes;
+    }
     ASSERT_EQ(p.pool.active(), block.bytes());
     ASSERT_EQ(p->held, block.bytes());
   }
