@@ -534,6 +534,18 @@ TEST(Memory, TheCpuHasALimit) {
   EXPECT_EQ(allocate_host(2 * kMiB)->size(), 2 * kMiB);
 }
 
+TEST(Memory, TheCpuTakesItsLimitsFromTheSettings) {
+  // The settings of a process are read once: this needs one that has not.
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto child = [] {
+    setenv("HEDDLE_MEMORY_LIMIT", "1M", 1);
+    setenv("HEDDLE_CACHE_LIMIT", "3k", 1);
+    const bool read = get_memory_limit() == kMiB && set_cache_limit(0) == 3 * kKiB;
+    std::exit(read ? 0 : 1);
+  };
+  EXPECT_EXIT(child(), testing::ExitedWithCode(0), "");
+}
+
 class Uncounted final : public Device {
  public:
   std::string_view name() const noexcept override { return "uncounted"; }
