@@ -1,5 +1,6 @@
 // How far the vectorised functions are from the exact value, over their whole domain.
 #include <cmath>
+#include <memory>
 
 #include "device/cpu/convert.h"
 #include "device/cpu/math_ops.h"
@@ -89,10 +90,22 @@ constexpr UnaryKind kUnary[] = {UnaryKind::exp,      UnaryKind::sigmoid,   Unary
 constexpr BinaryKind kBinary[] = {BinaryKind::add,    BinaryKind::subtract, BinaryKind::multiply,
                                   BinaryKind::divide, BinaryKind::maximum,  BinaryKind::minimum};
 
+constexpr CompareKind kCompare[] = {CompareKind::equal,   CompareKind::not_equal,
+                                    CompareKind::less,    CompareKind::less_equal,
+                                    CompareKind::greater, CompareKind::greater_equal};
+
 /// Every pattern there is, and a few more, so that the last vector is not whole.
 std::vector<std::uint16_t> patterns(std::uint16_t step) {
   std::vector<std::uint16_t> bits(65536 + 5);
   for (std::size_t i = 0; i < bits.size(); ++i) bits[i] = static_cast<std::uint16_t>(i * step);
+  return bits;
+}
+
+/// Each as it is, or the next pattern to either side.
+std::vector<std::uint16_t> near(std::vector<std::uint16_t> bits) {
+  for (std::size_t i = 0; i < bits.size(); ++i) {
+    bits[i] = static_cast<std::uint16_t>(bits[i] + i % 3 - 1);
+  }
   return bits;
 }
 
@@ -118,9 +131,29 @@ bool same_but_for_nan(DType dtype, const std::vector<std::uint16_t>& a,
   return true;
 }
 
+/// The language's own comparison.
+bool compared(CompareKind kind, float a, float b) {
+  switch (kind) {
+    case CompareKind::equal:
+      return a == b;
+    case CompareKind::not_equal:
+      return a != b;
+    case CompareKind::less:
+      return a < b;
+    case CompareKind::less_equal:
+      return a <= b;
+    case CompareKind::greater:
+      return a > b;
+    case CompareKind::greater_equal:
+      return a >= b;
+  }
+  return false;
+}
+
 template <class T>
 void expect_halves_as_floats(DType dtype, cpu::UnaryMap<T> (*find_unary)(UnaryKind),
-                             cpu::BinaryMap<T> (*find_binary)(BinaryKind)) {
+                             cpu::BinaryMap<T> (*find_binary)(BinaryKind),
+                             cpu::CompareMap<T> (*find_compare)(CompareKind)) {
   const std::vector<std::uint16_t> a = patterns(1), b = patterns(40503);
   const std::vector<float> x = widened(dtype, a), y = widened(dtype, b);
   const auto n = static_cast<std::int64_t>(a.size());
@@ -140,14 +173,29 @@ void expect_halves_as_floats(DType dtype, cpu::UnaryMap<T> (*find_unary)(UnaryKi
     EXPECT_TRUE(same_but_for_nan(dtype, got, narrowed(dtype, floats)))
         << to_string(kind) << " " << to_string(dtype);
   }
+  const std::vector<std::uint16_t> c = near(a);
+  const std::vector<float> z = widened(dtype, c);
+  for (const CompareKind kind : kCompare) {
+    ASSERT_EQ(find_compare(kind) != nullptr, cpu::isa() != cpu::Isa::portable);
+    if (!find_compare(kind)) continue;
+    const auto flags = std::make_unique<bool[]>(a.size()),
+               wide = std::make_unique<bool[]>(a.size());
+    find_compare(kind)(from, reinterpret_cast<const T*>(c.data()), flags.get(), n);
+    cpu::float_compare(kind)(x.data(), z.data(), wide.get(), n);
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      ASSERT_EQ(flags[i], compared(kind, x[i], z[i])) << to_string(kind) << x[i] << ", " << z[i];
+      ASSERT_EQ(wide[i], flags[i]) << to_string(kind) << x[i] << ", " << z[i];
+    }
+  }
 }
 
 TEST(Math, HalvesAreComputedAsFloats) {
   at_every_level([] {
-    expect_halves_as_floats(DType::bf16, cpu::bf16_unary, cpu::bf16_binary);
+    expect_halves_as_floats(DType::bf16, cpu::bf16_unary, cpu::bf16_binary, cpu::bf16_compare);
     const bool converts = cpu::isa() != cpu::Isa::portable;
     EXPECT_EQ(cpu::f16_unary(UnaryKind::exp) != nullptr, converts);
-    if (converts) expect_halves_as_floats(DType::f16, cpu::f16_unary, cpu::f16_binary);
+    if (converts)
+      expect_halves_as_floats(DType::f16, cpu::f16_unary, cpu::f16_binary, cpu::f16_compare);
   });
 }
 

@@ -18,6 +18,7 @@ template <class T>
 struct MathOf {
   UnaryMap<T> (*unary)(UnaryKind);
   BinaryMap<T> (*binary)(BinaryKind);
+  CompareMap<T> (*compare)(CompareKind);
 };
 struct MathTable {
   MathOf<float> floats;
@@ -100,6 +101,30 @@ HWY_NOINLINE HWY_ATTR void binary_array(const T* a, const T* b, T* out, std::int
   std::memcpy(out + i, rest_a, bytes);
 }
 
+/// Zeros and ones, as bools are.
+HWY_INLINE HWY_ATTR void store(hn::Mask<FloatTag> mask, std::uint8_t* out) {
+  const hn::RebindToSigned<FloatTag> wide;
+  const hn::Rebind<std::uint8_t, FloatTag> bytes;
+  const auto ones = hn::IfThenElseZero(hn::RebindMask(wide, mask), hn::Set(wide, 1));
+  hn::StoreU(hn::DemoteTo(bytes, ones), bytes, out);
+}
+
+template <class Op, class T>
+HWY_NOINLINE HWY_ATTR void compare_array(const T* a, const T* b, bool* out, std::int64_t n) {
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(FloatTag()));
+  auto* bytes = reinterpret_cast<std::uint8_t*>(out);
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) store(Op::apply(load(a + i), load(b + i)), bytes + i);
+  if (i == n) return;
+  HWY_ALIGN T rest_a[hn::MaxLanes(FloatTag())] = {}, rest_b[hn::MaxLanes(FloatTag())] = {};
+  HWY_ALIGN std::uint8_t rest[hn::MaxLanes(FloatTag())];
+  const auto left = static_cast<std::size_t>(n - i);
+  std::memcpy(rest_a, a + i, left * sizeof(T));
+  std::memcpy(rest_b, b + i, left * sizeof(T));
+  store(Op::apply(load(rest_a), load(rest_b)), rest);
+  std::memcpy(bytes + i, rest, left);
+}
+
 #define HEDDLE_UNARY(NAME, EXPRESSION)                                           \
   struct NAME##_op {                                                             \
     static HWY_INLINE HWY_ATTR FloatVec apply(FloatVec x) { return EXPRESSION; } \
@@ -108,6 +133,11 @@ HWY_NOINLINE HWY_ATTR void binary_array(const T* a, const T* b, T* out, std::int
 #define HEDDLE_BINARY(NAME, EXPRESSION)                                                      \
   struct NAME##_op {                                                                         \
     static HWY_INLINE HWY_ATTR FloatVec apply(FloatVec a, FloatVec b) { return EXPRESSION; } \
+  };
+
+#define HEDDLE_COMPARE(NAME, EXPRESSION)                                                 \
+  struct NAME##_op {                                                                     \
+    static HWY_INLINE HWY_ATTR auto apply(FloatVec a, FloatVec b) { return EXPRESSION; } \
   };
 
 template <class Activation>
@@ -138,6 +168,13 @@ HEDDLE_BINARY(divide, hn::Div(a, b))
 // a where it is NaN or the larger, else b, which then may be NaN.
 HEDDLE_BINARY(maximum, hn::IfThenElse(hn::Or(hn::IsNaN(a), hn::Gt(a, b)), a, b))
 HEDDLE_BINARY(minimum, hn::IfThenElse(hn::Or(hn::IsNaN(a), hn::Lt(a, b)), a, b))
+
+HEDDLE_COMPARE(equal, hn::Eq(a, b))
+HEDDLE_COMPARE(not_equal, hn::Not(hn::Eq(a, b)))  // true of NaN, as hn::Ne is not everywhere
+HEDDLE_COMPARE(less, hn::Lt(a, b))
+HEDDLE_COMPARE(less_equal, hn::Le(a, b))
+HEDDLE_COMPARE(greater, hn::Gt(a, b))
+HEDDLE_COMPARE(greater_equal, hn::Ge(a, b))
 
 template <class T>
 UnaryMap<T> find_unary(UnaryKind kind) {
@@ -195,6 +232,33 @@ BinaryMap<T> find_binary(BinaryKind kind) {
   }
 }
 
+#if HWY_TARGET == HWY_SCALAR
+// One at a time is slower than what a compiler makes of a plain loop.
+template <class T>
+CompareMap<T> find_compare(CompareKind) {
+  return nullptr;
+}
+#else
+template <class T>
+CompareMap<T> find_compare(CompareKind kind) {
+  switch (kind) {
+    case CompareKind::equal:
+      return compare_array<equal_op, T>;
+    case CompareKind::not_equal:
+      return compare_array<not_equal_op, T>;
+    case CompareKind::less:
+      return compare_array<less_op, T>;
+    case CompareKind::less_equal:
+      return compare_array<less_equal_op, T>;
+    case CompareKind::greater:
+      return compare_array<greater_op, T>;
+    case CompareKind::greater_equal:
+      return compare_array<greater_equal_op, T>;
+  }
+  return nullptr;
+}
+#endif
+
 FloatBinary find_gated(UnaryKind activation) {
   switch (activation) {
     case UnaryKind::silu:
@@ -211,14 +275,15 @@ FloatBinary find_gated(UnaryKind activation) {
 }
 
 template <class T>
-constexpr MathOf<T> kMathOf{find_unary<T>, find_binary<T>};
+constexpr MathOf<T> kMathOf{find_unary<T>, find_binary<T>, find_compare<T>};
 
 const MathTable& math_table() {
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
   static constexpr MathOf<f16> kF16s = kMathOf<f16>;
 #else
   static constexpr MathOf<f16> kF16s{[](UnaryKind) -> UnaryMap<f16> { return nullptr; },
-                                     [](BinaryKind) -> BinaryMap<f16> { return nullptr; }};
+                                     [](BinaryKind) -> BinaryMap<f16> { return nullptr; },
+                                     [](CompareKind) -> CompareMap<f16> { return nullptr; }};
 #endif
   static constexpr MathTable kTable{kMathOf<float>, kF16s, kMathOf<bf16>, find_gated};
   return kTable;
@@ -246,17 +311,27 @@ FloatBinary float_gated(UnaryKind activation) {
   return table().gated(activation);
 }
 
+CompareMap<float> float_compare(CompareKind kind) {
+  return table().floats.compare(kind);
+}
+
 UnaryMap<f16> f16_unary(UnaryKind kind) {
   return table().f16s.unary(kind);
 }
 BinaryMap<f16> f16_binary(BinaryKind kind) {
   return table().f16s.binary(kind);
 }
+CompareMap<f16> f16_compare(CompareKind kind) {
+  return table().f16s.compare(kind);
+}
 UnaryMap<bf16> bf16_unary(UnaryKind kind) {
   return table().bf16s.unary(kind);
 }
 BinaryMap<bf16> bf16_binary(BinaryKind kind) {
   return table().bf16s.binary(kind);
+}
+CompareMap<bf16> bf16_compare(CompareKind kind) {
+  return table().bf16s.compare(kind);
 }
 
 }  // namespace heddle::cpu
