@@ -1,7 +1,4 @@
 // Unary, binary, compare, select and gated_multiply: every kind, dtype and arrangement.
-#include "base/team.h"
-#include "device/cpu/kernel.h"
-#include "device/cpu/past_cache.h"
 #include "device/cpu_levels.h"
 
 namespace heddle::test {
@@ -185,35 +182,6 @@ TEST(Elementwise, BigIsSharedOut) {
   expect_on_cpu(Binary{BinaryKind::add},
                 {random_tensor(DType::f32, shape, random),
                  random_tensor(arranged(DType::f32, shape, Arrangement::transposed), random)});
-}
-
-void run_elementwise(const Op& op, const TensorSpec& spec, std::byte* from, std::byte* to) {
-  const OperandSpec operand = OperandSpec::contiguous(spec);
-  const Prepared prepared = cpu::prepare_elementwise({op, {&operand, 1}, {&operand, 1}});
-  ASSERT_TRUE(prepared) << prepared.reason;
-  const cpu::Operand in{from, byte_size(spec)}, out{to, byte_size(spec)};
-  Team team(2);
-  static_cast<const cpu::CpuKernel&>(*prepared.kernel)
-      .run({{&in, 1}, {&out, 1}, nullptr, -1, team});
-}
-
-// Outputs beyond the caches are stored in another way, but not over their inputs.
-TEST(Elementwise, OutputsBeyondTheCachesAreTheSame) {
-  constexpr std::size_t kGuard = 128;
-  for (const DType dtype : {DType::f32, DType::bf16, DType::i8}) {
-    const std::size_t item = item_size(dtype), count = cpu::kPastCacheBytes / item + 777;
-    const TensorSpec spec{dtype, {static_cast<std::int64_t>(count)}};
-    std::vector<std::byte> x(count * item + kGuard), y(x.size() + kGuard, std::byte{0x55});
-    std::minstd_rand random(1);
-    for (std::byte& b : x) b = static_cast<std::byte>(random() >> 8);
-    std::byte* const to = y.data() + kGuard - item;  // between two lines
-    run_elementwise(Unary{UnaryKind::negative}, spec, x.data(), to);
-    run_elementwise(Unary{UnaryKind::negative}, spec, x.data(), x.data());
-    EXPECT_EQ(std::memcmp(to, x.data(), count * item), 0) << to_string(dtype);
-    const auto untouched = [](std::byte b) { return b == std::byte{0x55}; };
-    EXPECT_TRUE(std::all_of(y.data(), to, untouched));
-    EXPECT_TRUE(std::all_of(to + count * item, y.data() + y.size(), untouched));
-  }
 }
 
 TEST(Elementwise, RowsAlone) {

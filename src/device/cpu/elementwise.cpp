@@ -7,7 +7,6 @@
 #include "device/cpu/block_io.h"
 #include "device/cpu/math_ops.h"
 #include "device/cpu/parallel.h"
-#include "device/cpu/past_cache.h"
 #include "device/cpu/types.h"
 
 namespace heddle::cpu {
@@ -22,34 +21,21 @@ struct Elementwise {
   std::array<BlockSource, kMostOperands> sources;
   std::size_t operands = 0;
   BlockSink sink;
-  std::size_t item = 0;  // bytes of an element of the output
   bool in_place = true;  // nothing needs a scratch block
 
-  /// Whether `count` elements are better written past the caches: not over an input, which is
-  /// there.
-  bool goes_past_cache(const Launch& launch, std::int64_t count) const {
-    const std::size_t bytes = static_cast<std::size_t>(count) * item;
-    if (bytes < kPastCacheBytes || !sink.in_place()) return false;
-    const std::byte* out = launch.outputs[0].data;
-    return std::ranges::none_of(launch.inputs, [&](const Operand& input) {
-      return input.data < out + bytes && out < input.data + input.bytes;
-    });
-  }
-
-  void chunk(const Launch& launch, std::int64_t begin, std::int64_t end, bool past_cache) const {
-    if (in_place && !past_cache) {
+  void chunk(const Launch& launch, std::int64_t begin, std::int64_t end) const {
+    if (in_place) {
       std::array<const void*, kMostOperands> in{};
       for (std::size_t i = 0; i < operands; ++i)
         in[i] = sources[i].at(launch.inputs[i].data, begin);
       BlockBuffer unused;
       return function(in.data(), sink.target(launch.outputs[0].data, begin, unused), end - begin);
     }
-    blocks(launch, begin, end, past_cache);
-    if (past_cache) end_past_cache();
+    blocks(launch, begin, end);
   }
 
  private:
-  void blocks(const Launch& launch, std::int64_t begin, std::int64_t end, bool past_cache) const {
+  void blocks(const Launch& launch, std::int64_t begin, std::int64_t end) const {
     std::array<BlockBuffer, kMostOperands> scratch;
     std::array<const void*, kMostOperands> in{};
     BlockBuffer out_scratch;
@@ -65,14 +51,9 @@ struct Elementwise {
         if (sources[i].uniform()) continue;
         in[i] = sources[i].load(launch.inputs[i].data, at, n, scratch[i]);
       }
-      void* target = past_cache ? out_scratch.bytes : sink.target(out, at, out_scratch);
+      void* target = sink.target(out, at, out_scratch);
       function(in.data(), target, n);
-      if (past_cache) {
-        const auto size = static_cast<std::int64_t>(item);
-        write_past_cache(out + at * size, out_scratch.bytes, static_cast<std::size_t>(n * size));
-      } else {
-        sink.store(target, out, at, n);
-      }
+      sink.store(target, out, at, n);
     }
   }
 };
@@ -86,7 +67,6 @@ Prepared make_elementwise(const PrepareArgs& args, BlockFunction function) {
   kernel.function = std::move(function);
   kernel.operands = args.inputs.size();
   kernel.sink = BlockSink(output.spec.dtype);
-  kernel.item = item_size(output.spec.dtype);
   kernel.in_place = kernel.sink.in_place();
   for (std::size_t i = 0; i < args.inputs.size(); ++i) {
     kernel.sources[i] = BlockSource(args.inputs[i], shape);
@@ -100,10 +80,8 @@ Prepared make_elementwise(const PrepareArgs& args, BlockFunction function) {
   const std::int64_t per_row = shape.empty() || shape[0] == 0 ? 0 : total / shape[0];
   auto run = [kernel = std::move(kernel), total, per_row](const Launch& launch) {
     const std::int64_t count = launch.extent < 0 ? total : std::min(total, launch.extent * per_row);
-    const bool past_cache = kernel.goes_past_cache(launch, count);
-    parallel(launch.team, count, kGrainElements, [&](std::int64_t begin, std::int64_t end) {
-      kernel.chunk(launch, begin, end, past_cache);
-    });
+    parallel(launch.team, count, kGrainElements,
+             [&](std::int64_t begin, std::int64_t end) { kernel.chunk(launch, begin, end); });
   };
   return make_kernel(std::move(traits), std::move(run));
 }
