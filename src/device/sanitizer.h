@@ -11,14 +11,19 @@
 #endif
 #endif
 
-#ifdef HEDDLE_ADDRESS_SANITIZER
+#ifndef HEDDLE_ADDRESS_SANITIZER
+#define HEDDLE_ADDRESS_SANITIZER 0
+#endif
+
+#if HEDDLE_ADDRESS_SANITIZER
 #include <sanitizer/asan_interface.h>
 #endif
 
 namespace heddle {
 
-#ifdef HEDDLE_ADDRESS_SANITIZER
-inline constexpr bool kAddressSanitizer = true;
+inline constexpr bool kAddressSanitizer = HEDDLE_ADDRESS_SANITIZER;
+
+#if HEDDLE_ADDRESS_SANITIZER
 inline void forbid_access(const void* memory, std::size_t bytes) {
   __asan_poison_memory_region(memory, bytes);
 }
@@ -26,7 +31,6 @@ inline void allow_access(const void* memory, std::size_t bytes) {
   __asan_unpoison_memory_region(memory, bytes);
 }
 #else
-inline constexpr bool kAddressSanitizer = false;
 inline void forbid_access(const void*, std::size_t) {}
 inline void allow_access(const void*, std::size_t) {}
 #endif
