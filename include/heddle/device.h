@@ -18,6 +18,8 @@
 
 namespace heddle {
 
+class MemoryPool;  // memory.h
+
 struct ByteRange {
   std::size_t begin = 0, end = 0;
 };
@@ -161,10 +163,15 @@ class Device {
   virtual std::optional<LayoutKind> preferred_layout(const Op& op, std::size_t operand,
                                                      std::span<const TensorSpec> inputs) const;
 
-  /// Throws out_of_memory naming the device and the size.
+  /// Throws out_of_memory naming the device and the size. Where work in flight keeps memory that it
+  /// will free, trying again after it has ended may succeed.
   virtual Ref<Buffer> allocate(std::size_t bytes, MemoryKind kind = MemoryKind::local) = 0;
   /// A buffer over host memory that `owner` keeps, without a copy; null where that is impossible.
   virtual Ref<Buffer> import_host(std::span<std::byte> memory, std::shared_ptr<const void> owner);
+
+  /// The pool from which `allocate` takes memory, with its counts and limits; null where nothing is
+  /// counted. Always the same one, and there as long as the device.
+  virtual MemoryPool* memory() noexcept;
 
   virtual Ref<Stream> default_stream() = 0;
   /// Another order of work on the device, independent of the default one; usable from any thread. A

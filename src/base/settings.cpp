@@ -55,6 +55,21 @@ bool parse_choice(std::string_view text, std::initializer_list<std::string_view>
   return true;
 }
 
+/// A number of bytes, or of units of 1024, 1024^2 or 1024^3 bytes: k, M or G.
+bool parse_bytes(std::string_view text, std::uint64_t& value) {
+  constexpr std::string_view kUnits = "kMG";
+  int shift = 0;
+  const std::size_t unit = text.empty() ? std::string_view::npos : kUnits.find(text.back());
+  if (unit != std::string_view::npos) {
+    shift = 10 * (static_cast<int>(unit) + 1);
+    text.remove_suffix(1);
+  }
+  const std::optional<std::uint64_t> number = parse_number<std::uint64_t>(text);
+  if (!number || *number > ~std::uint64_t{0} >> shift) return false;
+  value = *number << shift;
+  return true;
+}
+
 struct Setting {
   const char* name;
   const char* default_value;
@@ -97,6 +112,14 @@ const std::array kSettings{
             "batches of lazy work on one stream of a device that may run or wait there",
             [](std::string_view text, Settings& s) {
               return parse_int(text, 1, 1'000'000, s.batches_in_flight);
+            }},
+    Setting{"HEDDLE_MEMORY_LIMIT", "0", "bytes, as 1000000, 500k, 64M or 4G (of 1024), or 0",
+            "how much memory arrays may take, their cache included; 0: no limit",
+            [](std::string_view text, Settings& s) { return parse_bytes(text, s.memory_limit); }},
+    Setting{"HEDDLE_CACHE_LIMIT", "auto", "bytes, as 1000000, 500k, 64M or 4G (of 1024), or auto",
+            "how much freed memory to keep for the next arrays; auto: a quarter of what is left",
+            [](std::string_view text, Settings& s) {
+              return text == "auto" || parse_bytes(text, s.cache_limit.emplace());
             }},
 };
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,15 +11,17 @@
 namespace heddle {
 
 struct Settings {
-  int threads = 0;                      // HEDDLE_THREADS; 0: what affinity and quota allow
-  std::chrono::nanoseconds timeout{0};  // HEDDLE_TIMEOUT, seconds
-  std::string log_level;                // HEDDLE_LOG
-  std::string cpu_isa;                  // HEDDLE_CPU: best, avx512, avx2 or portable
-  bool verify = false;                  // HEDDLE_VERIFY
-  bool fuse = true;                     // HEDDLE_FUSE
-  bool repack = true;                   // HEDDLE_REPACK
-  int width_limit = 20;                 // HEDDLE_WIDTH_LIMIT
-  int batches_in_flight = 8;            // HEDDLE_BATCHES_IN_FLIGHT
+  int threads = 0;                           // HEDDLE_THREADS; 0: what affinity and quota allow
+  std::chrono::nanoseconds timeout{0};       // HEDDLE_TIMEOUT, seconds
+  std::string log_level;                     // HEDDLE_LOG
+  std::string cpu_isa;                       // HEDDLE_CPU: best, avx512, avx2 or portable
+  bool verify = false;                       // HEDDLE_VERIFY
+  bool fuse = true;                          // HEDDLE_FUSE
+  bool repack = true;                        // HEDDLE_REPACK
+  int width_limit = 20;                      // HEDDLE_WIDTH_LIMIT
+  int batches_in_flight = 8;                 // HEDDLE_BATCHES_IN_FLIGHT
+  std::uint64_t memory_limit = 0;            // HEDDLE_MEMORY_LIMIT, bytes; 0: none
+  std::optional<std::uint64_t> cache_limit;  // HEDDLE_CACHE_LIMIT, bytes; nothing: auto
 };
 
 /// The settings of this process, read once. Throws invalid_argument naming a variable whose value

@@ -121,6 +121,10 @@ Ref<Stream> Device::new_stream() {
   return default_stream();
 }
 
+MemoryPool* Device::memory() noexcept {
+  return nullptr;
+}
+
 // ---- The devices of this process
 
 namespace {

@@ -34,6 +34,8 @@ TEST(Settings, DefaultsWhereNothingIsSet) {
   EXPECT_TRUE(s.fuse);
   EXPECT_TRUE(s.repack);
   EXPECT_EQ(s.width_limit, 20);
+  EXPECT_EQ(s.memory_limit, 0u);
+  EXPECT_EQ(s.cache_limit, std::nullopt);
 }
 
 TEST(Settings, TakesWhatIsSet) {
@@ -44,7 +46,9 @@ TEST(Settings, TakesWhatIsSet) {
                            {"HEDDLE_VERIFY", "1"},
                            {"HEDDLE_FUSE", "off"},
                            {"HEDDLE_REPACK", "no"},
-                           {"HEDDLE_WIDTH_LIMIT", "7"}});
+                           {"HEDDLE_WIDTH_LIMIT", "7"},
+                           {"HEDDLE_MEMORY_LIMIT", "3G"},
+                           {"HEDDLE_CACHE_LIMIT", "0"}});
   EXPECT_EQ(s.threads, 3);
   EXPECT_EQ(s.timeout, std::chrono::milliseconds(250));
   EXPECT_EQ(s.log_level, "debug");
@@ -53,6 +57,20 @@ TEST(Settings, TakesWhatIsSet) {
   EXPECT_FALSE(s.fuse);
   EXPECT_FALSE(s.repack);
   EXPECT_EQ(s.width_limit, 7);
+  EXPECT_EQ(s.memory_limit, std::uint64_t{3} << 30);
+  EXPECT_EQ(s.cache_limit, 0u);
+}
+
+TEST(Settings, BytesTakeUnits) {
+  const auto limit = [](const char* text) {
+    return read({{"HEDDLE_MEMORY_LIMIT", text}}).memory_limit;
+  };
+  EXPECT_EQ(limit("1000"), 1000u);
+  EXPECT_EQ(limit("500k"), 512000u);
+  EXPECT_EQ(limit("64M"), 67108864u);
+  EXPECT_EQ(limit("17179869183G"), 18446744072635809792u);
+  EXPECT_EQ(limit("18446744073709551615"), 18446744073709551615u);
+  EXPECT_EQ(read({{"HEDDLE_CACHE_LIMIT", "auto"}}).cache_limit, std::nullopt);
 }
 
 TEST(Settings, EmptyIsNotSet) {
@@ -94,12 +112,19 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"HEDDLE_LOG", "loud", "debug, info, warn or error"},
         Refused{"HEDDLE_CPU", "mmx", "best, avx512, avx2 or portable"},
         Refused{"HEDDLE_VERIFY", "maybe", "on or off"}, Refused{"HEDDLE_FUSE", "2", "on or off"},
-        Refused{"HEDDLE_REPACK", "ON!", "on or off"},
-        Refused{"HEDDLE_WIDTH_LIMIT", "0", "from 1"}));
+        Refused{"HEDDLE_REPACK", "ON!", "on or off"}, Refused{"HEDDLE_WIDTH_LIMIT", "0", "from 1"},
+        Refused{"HEDDLE_MEMORY_LIMIT", "M", "bytes"}, Refused{"HEDDLE_MEMORY_LIMIT", "-1", "bytes"},
+        Refused{"HEDDLE_MEMORY_LIMIT", "1.5G", "bytes"},
+        Refused{"HEDDLE_MEMORY_LIMIT", "1T", "bytes"},
+        Refused{"HEDDLE_MEMORY_LIMIT", "auto", "or 0"},
+        Refused{"HEDDLE_MEMORY_LIMIT", "17179869184G", "bytes"},
+        Refused{"HEDDLE_MEMORY_LIMIT", "18446744073709551616", "bytes"},
+        Refused{"HEDDLE_CACHE_LIMIT", "much", "or auto"},
+        Refused{"HEDDLE_CACHE_LIMIT", "1k1", "bytes"}));
 
 TEST(Settings, ListNamesEverySettingOnce) {
   const std::vector<SettingInfo> all = list_settings();
-  ASSERT_EQ(all.size(), 8u);
+  ASSERT_EQ(all.size(), 10u);
   for (const SettingInfo& setting : all) {
     EXPECT_THAT(setting.name, testing::StartsWith("HEDDLE_"));
     EXPECT_FALSE(setting.description.empty()) << setting.name;

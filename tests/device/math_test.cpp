@@ -1,6 +1,8 @@
 // How far the vectorised functions are from the exact value, over their whole domain.
 #include <cmath>
+#include <memory>
 
+#include "device/cpu/convert.h"
 #include "device/cpu/math_ops.h"
 #include "device/cpu_levels.h"
 
@@ -75,6 +77,125 @@ TEST(Math, TheSameWhereverItStands) {
             << to_string(claim.kind) << " from " << begin;
       }
     }
+  });
+}
+
+// ---- Halves in one pass: what widening, the float function and narrowing give, bit for bit.
+
+constexpr UnaryKind kUnary[] = {UnaryKind::exp,      UnaryKind::sigmoid,   UnaryKind::silu,
+                                UnaryKind::tanh,     UnaryKind::erf,       UnaryKind::gelu,
+                                UnaryKind::relu,     UnaryKind::gelu_tanh, UnaryKind::sqrt,
+                                UnaryKind::rsqrt,    UnaryKind::abs,       UnaryKind::reciprocal,
+                                UnaryKind::negative, UnaryKind::square};
+constexpr BinaryKind kBinary[] = {BinaryKind::add,    BinaryKind::subtract, BinaryKind::multiply,
+                                  BinaryKind::divide, BinaryKind::maximum,  BinaryKind::minimum};
+
+constexpr CompareKind kCompare[] = {CompareKind::equal,   CompareKind::not_equal,
+                                    CompareKind::less,    CompareKind::less_equal,
+                                    CompareKind::greater, CompareKind::greater_equal};
+
+/// Every pattern there is, and a few more, so that the last vector is not whole.
+std::vector<std::uint16_t> patterns(std::uint16_t step) {
+  std::vector<std::uint16_t> bits(65536 + 5);
+  for (std::size_t i = 0; i < bits.size(); ++i) bits[i] = static_cast<std::uint16_t>(i * step);
+  return bits;
+}
+
+/// Each as it is, or the next pattern to either side.
+std::vector<std::uint16_t> near(std::vector<std::uint16_t> bits) {
+  for (std::size_t i = 0; i < bits.size(); ++i) {
+    bits[i] = static_cast<std::uint16_t>(bits[i] + i % 3 - 1);
+  }
+  return bits;
+}
+
+std::vector<float> widened(DType dtype, const std::vector<std::uint16_t>& bits) {
+  std::vector<float> values(bits.size());
+  cpu::widen_function(dtype)(bits.data(), values.data(), static_cast<std::int64_t>(bits.size()));
+  return values;
+}
+
+std::vector<std::uint16_t> narrowed(DType dtype, const std::vector<float>& values) {
+  std::vector<std::uint16_t> bits(values.size());
+  cpu::narrow_function(dtype)(values.data(), bits.data(), static_cast<std::int64_t>(bits.size()));
+  return bits;
+}
+
+/// Of two NaN, which one a sum hands on is the compiler's choice.
+bool same_but_for_nan(DType dtype, const std::vector<std::uint16_t>& a,
+                      const std::vector<std::uint16_t>& b) {
+  const std::vector<float> x = widened(dtype, a), y = widened(dtype, b);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i] != b[i] && !(std::isnan(x[i]) && std::isnan(y[i]))) return false;
+  }
+  return true;
+}
+
+/// The language's own comparison.
+bool compared(CompareKind kind, float a, float b) {
+  switch (kind) {
+    case CompareKind::equal:
+      return a == b;
+    case CompareKind::not_equal:
+      return a != b;
+    case CompareKind::less:
+      return a < b;
+    case CompareKind::less_equal:
+      return a <= b;
+    case CompareKind::greater:
+      return a > b;
+    case CompareKind::greater_equal:
+      return a >= b;
+  }
+  return false;
+}
+
+template <class T>
+void expect_halves_as_floats(DType dtype, cpu::UnaryMap<T> (*find_unary)(UnaryKind),
+                             cpu::BinaryMap<T> (*find_binary)(BinaryKind),
+                             cpu::CompareMap<T> (*find_compare)(CompareKind)) {
+  const std::vector<std::uint16_t> a = patterns(1), b = patterns(40503);
+  const std::vector<float> x = widened(dtype, a), y = widened(dtype, b);
+  const auto n = static_cast<std::int64_t>(a.size());
+  const auto* from = reinterpret_cast<const T*>(a.data());
+  std::vector<float> floats(a.size());
+  for (const UnaryKind kind : kUnary) {
+    std::vector<std::uint16_t> got(a.size());
+    find_unary(kind)(from, reinterpret_cast<T*>(got.data()), n);
+    cpu::float_unary(kind)(x.data(), floats.data(), n);
+    EXPECT_TRUE(got == narrowed(dtype, floats)) << to_string(kind) << " " << to_string(dtype);
+  }
+  for (const BinaryKind kind : kBinary) {
+    std::vector<std::uint16_t> got = a;  // in place
+    auto* to = reinterpret_cast<T*>(got.data());
+    find_binary(kind)(to, reinterpret_cast<const T*>(b.data()), to, n);
+    cpu::float_binary(kind)(x.data(), y.data(), floats.data(), n);
+    EXPECT_TRUE(same_but_for_nan(dtype, got, narrowed(dtype, floats)))
+        << to_string(kind) << " " << to_string(dtype);
+  }
+  const std::vector<std::uint16_t> c = near(a);
+  const std::vector<float> z = widened(dtype, c);
+  for (const CompareKind kind : kCompare) {
+    ASSERT_EQ(find_compare(kind) != nullptr, cpu::isa() != cpu::Isa::portable);
+    if (!find_compare(kind)) continue;
+    const auto flags = std::make_unique<bool[]>(a.size()),
+               wide = std::make_unique<bool[]>(a.size());
+    find_compare(kind)(from, reinterpret_cast<const T*>(c.data()), flags.get(), n);
+    cpu::float_compare(kind)(x.data(), z.data(), wide.get(), n);
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      ASSERT_EQ(flags[i], compared(kind, x[i], z[i])) << to_string(kind) << x[i] << ", " << z[i];
+      ASSERT_EQ(wide[i], flags[i]) << to_string(kind) << x[i] << ", " << z[i];
+    }
+  }
+}
+
+TEST(Math, HalvesAreComputedAsFloats) {
+  at_every_level([] {
+    expect_halves_as_floats(DType::bf16, cpu::bf16_unary, cpu::bf16_binary, cpu::bf16_compare);
+    const bool converts = cpu::isa() != cpu::Isa::portable;
+    EXPECT_EQ(cpu::f16_unary(UnaryKind::exp) != nullptr, converts);
+    if (converts)
+      expect_halves_as_floats(DType::f16, cpu::f16_unary, cpu::f16_binary, cpu::f16_compare);
   });
 }
 

@@ -303,6 +303,14 @@ BlockFunction binary_block(BinaryKind kind, DType dtype) {
 }
 
 BlockFunction compare_block(CompareKind kind, DType dtype) {
+  if (dtype == DType::f32) {
+    if (const CompareMap<float> fast = float_compare(kind)) {
+      return [fast](const void* const* in, void* to, std::int64_t n) {
+        fast(static_cast<const float*>(in[0]), static_cast<const float*>(in[1]),
+             static_cast<bool*>(to), n);
+      };
+    }
+  }
   switch (kind) {
     case CompareKind::equal:
       return of_type<AnyComparison<std::equal_to<>>>(dtype);

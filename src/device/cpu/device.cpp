@@ -3,8 +3,12 @@
 #include <new>
 
 #include "base/check.h"
+#include "base/settings.h"
+#include "base/system.h"
 #include "device/cpu/kernel.h"
 #include "device/cpu/stream.h"
+#include "device/sanitizer.h"
+#include "heddle/memory.h"
 
 namespace heddle {
 namespace cpu {
@@ -12,13 +16,14 @@ namespace cpu {
 namespace {
 
 constexpr std::size_t kAlignment = 64;  // a cache line, and the widest vector
-// Bytes a process can address; sizes beyond are answered before an allocator sees them.
-constexpr std::size_t kMostBytes = std::size_t{1} << 47;
 
-class OwnedBuffer final : public Buffer {
+class PooledBuffer final : public Buffer {
  public:
-  OwnedBuffer(Device& device, std::size_t size, std::byte* memory) : Buffer(device, size, memory) {}
-  ~OwnedBuffer() override { ::operator delete (host(), std::align_val_t{kAlignment}); }
+  PooledBuffer(Device& device, std::size_t size, MemoryPool::Block block)
+      : Buffer(device, size, static_cast<std::byte*>(block.memory())), block_(std::move(block)) {}
+
+ private:
+  MemoryPool::Block block_;
 };
 
 class ImportedBuffer final : public Buffer {
@@ -29,6 +34,32 @@ class ImportedBuffer final : public Buffer {
  private:
   std::shared_ptr<const void> owner_;
 };
+
+// ---- Memory
+
+/// A quarter of what is left: mapped weights live in the page cache, and other processes in the
+/// rest. Nothing under the address sanitizer, which knows more of memory that is really freed.
+std::size_t default_cache_limit() {
+  return kAddressSanitizer ? 0 : available_memory() / 4;
+}
+
+MemoryPool::Source host_memory() {
+  return {
+      [](std::size_t bytes) {
+        return ::operator new (bytes, std::align_val_t{kAlignment}, std::nothrow);
+      },
+      [](void* memory, std::size_t) { ::operator delete (memory, std::align_val_t{kAlignment}); }};
+}
+
+MemoryPool::Options host_options() {
+  MemoryPool::Options options;
+  options.name = "cpu";
+  options.addressable = true;
+  options.memory_limit = settings().memory_limit;
+  const std::optional<std::uint64_t> cache_limit = settings().cache_limit;
+  options.cache_limit = cache_limit ? *cache_limit : default_cache_limit();
+  return options;
+}
 
 // ---- Dispatch
 
@@ -126,14 +157,9 @@ class CpuDevice final : public Device {
   }
 
   Ref<Buffer> allocate(std::size_t bytes, MemoryKind) override {
-    void* memory = nullptr;
-    if (bytes <= kMostBytes) {
-      memory = ::operator new (std::max<std::size_t>(bytes, 1), std::align_val_t{kAlignment},
-                               std::nothrow);
-    }
-    require(memory != nullptr, ErrorCode::out_of_memory, "cpu: no memory for {} bytes", bytes);
-    return make_ref<OwnedBuffer>(*this, bytes, static_cast<std::byte*>(memory));
+    return make_ref<PooledBuffer>(*this, bytes, pool_.allocate(bytes));
   }
+  MemoryPool* memory() noexcept override { return &pool_; }
 
   Ref<Buffer> import_host(std::span<std::byte> memory, std::shared_ptr<const void> owner) override {
     return make_ref<ImportedBuffer>(*this, memory, std::move(owner));
@@ -150,6 +176,7 @@ class CpuDevice final : public Device {
   }
 
  private:
+  MemoryPool pool_{host_memory(), host_options()};
   Ref<Stream> stream_ = make_stream(*this);
 };
 

@@ -88,16 +88,20 @@ Prepared make_elementwise(const PrepareArgs& args, BlockFunction function) {
 
 namespace {
 
-// ---- Select and gated multiply
+// ---- Select
 
-/// Chooses by item size: values are only moved.
+/// Chooses by item size: values are only moved. By masks, since a compiler may not read what it
+/// might not choose, and so vectorises no condition.
 template <class T>
 void select_block(const void* const* in, void* out, std::int64_t n) {
   const auto* condition = static_cast<const std::uint8_t*>(in[0]);
   const auto* a = static_cast<const T*>(in[1]);
   const auto* b = static_cast<const T*>(in[2]);
   auto* y = static_cast<T*>(out);
-  for (std::int64_t i = 0; i < n; ++i) y[i] = condition[i] ? a[i] : b[i];
+  for (std::int64_t i = 0; i < n; ++i) {
+    const auto mask = static_cast<T>(-static_cast<T>(condition[i] != 0));
+    y[i] = static_cast<T>(b[i] ^ ((a[i] ^ b[i]) & mask));
+  }
 }
 
 BlockFunction select_function(std::size_t item) {
@@ -113,8 +117,8 @@ BlockFunction select_function(std::size_t item) {
   }
 }
 
-/// Half types pass as their bits.
-Prepared prepare_select(const PrepareArgs& args) {
+/// A kernel whose function takes half types as they are, which no one needs to widen.
+Prepared make_on_bits(const PrepareArgs& args, BlockFunction function) {
   const auto as_bits = [](std::span<const OperandSpec> operands) {
     std::vector<OperandSpec> bits(operands.begin(), operands.end());
     for (OperandSpec& operand : bits) {
@@ -123,9 +127,53 @@ Prepared prepare_select(const PrepareArgs& args) {
     return bits;
   };
   const std::vector<OperandSpec> inputs = as_bits(args.inputs), outputs = as_bits(args.outputs);
-  return make_elementwise({args.op, inputs, outputs},
-                          select_function(item_size(outputs[0].spec.dtype)));
+  return make_elementwise({args.op, inputs, outputs}, std::move(function));
 }
+
+// ---- Half types in one pass
+
+template <class T>
+BlockFunction block_of(UnaryMap<T> map) {
+  if (!map) return {};
+  return [map](const void* const* in, void* out, std::int64_t n) {
+    map(static_cast<const T*>(in[0]), static_cast<T*>(out), n);
+  };
+}
+
+template <class T>
+BlockFunction block_of(BinaryMap<T> map) {
+  if (!map) return {};
+  return [map](const void* const* in, void* out, std::int64_t n) {
+    map(static_cast<const T*>(in[0]), static_cast<const T*>(in[1]), static_cast<T*>(out), n);
+  };
+}
+
+template <class T>
+BlockFunction block_of(CompareMap<T> map) {
+  if (!map) return {};
+  return [map](const void* const* in, void* out, std::int64_t n) {
+    map(static_cast<const T*>(in[0]), static_cast<const T*>(in[1]), static_cast<bool*>(out), n);
+  };
+}
+
+/// Empty where nothing reads and writes halves as they are.
+BlockFunction half_function(const PrepareArgs& args) {
+  const DType dtype = args.inputs[0].spec.dtype;
+  if (!is_half(dtype)) return {};
+  const bool f16s = dtype == DType::f16;
+  if (const auto* op = std::get_if<Unary>(&args.op)) {
+    return f16s ? block_of(f16_unary(op->kind)) : block_of(bf16_unary(op->kind));
+  }
+  if (const auto* op = std::get_if<Binary>(&args.op)) {
+    return f16s ? block_of(f16_binary(op->kind)) : block_of(bf16_binary(op->kind));
+  }
+  if (const auto* op = std::get_if<Compare>(&args.op)) {
+    return f16s ? block_of(f16_compare(op->kind)) : block_of(bf16_compare(op->kind));
+  }
+  return {};
+}
+
+// ---- The others
 
 BlockFunction gated_function(UnaryKind activation, DType dtype) {
   if (dtype == DType::f32) {
@@ -171,7 +219,10 @@ Prepared prepare_elementwise(const PrepareArgs& args) {
                                 name(args.op), to_string(input)));
     }
   }
-  if (std::holds_alternative<Select>(args.op)) return prepare_select(args);
+  if (std::holds_alternative<Select>(args.op)) {
+    return make_on_bits(args, select_function(item_size(args.outputs[0].spec.dtype)));
+  }
+  if (BlockFunction halves = half_function(args)) return make_on_bits(args, std::move(halves));
   BlockFunction function = function_of(args);
   if (!function) {
     return refuse(fmt::format("{} of {} is not defined", name(args.op),

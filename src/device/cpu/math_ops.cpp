@@ -14,9 +14,16 @@
 #ifndef HEDDLE_CPU_MATH_ONCE
 #define HEDDLE_CPU_MATH_ONCE
 namespace heddle::cpu {
+template <class T>
+struct MathOf {
+  UnaryMap<T> (*unary)(UnaryKind);
+  BinaryMap<T> (*binary)(BinaryKind);
+  CompareMap<T> (*compare)(CompareKind);
+};
 struct MathTable {
-  FloatUnary (*unary)(UnaryKind);
-  FloatBinary (*binary)(BinaryKind);
+  MathOf<float> floats;
+  MathOf<f16> f16s;
+  MathOf<bf16> bf16s;
   FloatBinary (*gated)(UnaryKind);
 };
 }  // namespace heddle::cpu
@@ -25,66 +32,120 @@ struct MathTable {
 HWY_BEFORE_NAMESPACE();
 namespace heddle::cpu::HWY_NAMESPACE {
 
-/// Calls out_vector(i) for whole vectors; the rest goes through a padded copy, so that an element
-/// is computed alike wherever it stands.
-template <class F>
-HWY_INLINE HWY_ATTR void map_unary(const float* x, float* out, std::int64_t n) {
-  const FloatTag d;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+// ---- Vectors of float from memory and back
+
+HWY_INLINE HWY_ATTR FloatVec load(const float* x) {
+  return hn::LoadU(FloatTag(), x);
+}
+HWY_INLINE HWY_ATTR void store(FloatVec v, float* out) {
+  hn::StoreU(v, FloatTag(), out);
+}
+
+HWY_INLINE HWY_ATTR FloatVec load(const bf16* x) {
+  const hn::RebindToUnsigned<FloatTag> wide;
+  const hn::Rebind<std::uint16_t, FloatTag> narrow;
+  const auto bits = hn::LoadU(narrow, reinterpret_cast<const std::uint16_t*>(x));
+  return hn::BitCast(FloatTag(), hn::ShiftLeft<16>(hn::PromoteTo(wide, bits)));
+}
+/// Rounds as bf16(float) does.
+HWY_INLINE HWY_ATTR void store(FloatVec v, bf16* out) {
+  const hn::RebindToUnsigned<FloatTag> wide;
+  const hn::Rebind<std::uint16_t, FloatTag> narrow;
+  const auto bits = hn::BitCast(wide, v), high = hn::ShiftRight<16>(bits);
+  const auto half = hn::Add(hn::Set(wide, 0x7fffu), hn::And(high, hn::Set(wide, 1u)));
+  const auto rounded = hn::ShiftRight<16>(hn::Add(bits, half));
+  const auto nan = hn::Or(high, hn::Set(wide, 0x40u));
+  const auto result = hn::IfThenElse(hn::RebindMask(wide, hn::IsNaN(v)), nan, rounded);
+  hn::StoreU(hn::TruncateTo(narrow, result), narrow, reinterpret_cast<std::uint16_t*>(out));
+}
+
+// The other levels have no instructions for these.
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+HWY_INLINE HWY_ATTR FloatVec load(const f16* x) {
+  const hn::Rebind<hwy::float16_t, FloatTag> narrow;
+  return hn::PromoteTo(FloatTag(), hn::LoadU(narrow, reinterpret_cast<const hwy::float16_t*>(x)));
+}
+HWY_INLINE HWY_ATTR void store(FloatVec v, f16* out) {
+  const hn::Rebind<hwy::float16_t, FloatTag> narrow;
+  hn::StoreU(hn::DemoteTo(narrow, v), narrow, reinterpret_cast<hwy::float16_t*>(out));
+}
+#endif
+
+// ---- Loops. What is left of whole vectors goes through padded copies, so that an element is
+// computed alike wherever it stands.
+
+template <class Op, class T>
+HWY_NOINLINE HWY_ATTR void unary_array(const T* x, T* out, std::int64_t n) {
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(FloatTag()));
   std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(F::apply(hn::LoadU(d, x + i)), d, out + i);
+  for (; i + lanes <= n; i += lanes) store(Op::apply(load(x + i)), out + i);
   if (i == n) return;
-  HWY_ALIGN float rest[hn::MaxLanes(FloatTag())] = {};
-  const std::size_t bytes = static_cast<std::size_t>(n - i) * sizeof(float);
+  HWY_ALIGN T rest[hn::MaxLanes(FloatTag())] = {};
+  const std::size_t bytes = static_cast<std::size_t>(n - i) * sizeof(T);
   std::memcpy(rest, x + i, bytes);
-  hn::Store(F::apply(hn::Load(d, rest)), d, rest);
+  store(Op::apply(load(rest)), rest);
   std::memcpy(out + i, rest, bytes);
 }
 
-template <class F>
-HWY_INLINE HWY_ATTR void map_binary(const float* a, const float* b, float* out, std::int64_t n) {
-  const FloatTag d;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+template <class Op, class T>
+HWY_NOINLINE HWY_ATTR void binary_array(const T* a, const T* b, T* out, std::int64_t n) {
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(FloatTag()));
   std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    hn::StoreU(F::apply(hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, out + i);
-  }
+  for (; i + lanes <= n; i += lanes) store(Op::apply(load(a + i), load(b + i)), out + i);
   if (i == n) return;
-  HWY_ALIGN float rest_a[hn::MaxLanes(FloatTag())] = {}, rest_b[hn::MaxLanes(FloatTag())] = {};
-  const std::size_t bytes = static_cast<std::size_t>(n - i) * sizeof(float);
+  HWY_ALIGN T rest_a[hn::MaxLanes(FloatTag())] = {}, rest_b[hn::MaxLanes(FloatTag())] = {};
+  const std::size_t bytes = static_cast<std::size_t>(n - i) * sizeof(T);
   std::memcpy(rest_a, a + i, bytes);
   std::memcpy(rest_b, b + i, bytes);
-  hn::Store(F::apply(hn::Load(d, rest_a), hn::Load(d, rest_b)), d, rest_a);
+  store(Op::apply(load(rest_a), load(rest_b)), rest_a);
   std::memcpy(out + i, rest_a, bytes);
 }
 
-#define HEDDLE_UNARY(NAME, EXPRESSION)                                                  \
-  struct NAME##_op {                                                                    \
-    static HWY_INLINE HWY_ATTR FloatVec apply(FloatVec x) { return EXPRESSION; }        \
-  };                                                                                    \
-  HWY_NOINLINE HWY_ATTR void NAME##_array(const float* x, float* out, std::int64_t n) { \
-    map_unary<NAME##_op>(x, out, n);                                                    \
-  }                                                                                     \
-  struct NAME##_gated_op {                                                              \
-    static HWY_INLINE HWY_ATTR FloatVec apply(FloatVec x, FloatVec up) {                \
-      return hn::Mul(EXPRESSION, up);                                                   \
-    }                                                                                   \
+/// Zeros and ones, as bools are.
+HWY_INLINE HWY_ATTR void store(hn::Mask<FloatTag> mask, std::uint8_t* out) {
+  const hn::RebindToSigned<FloatTag> wide;
+  const hn::Rebind<std::uint8_t, FloatTag> bytes;
+  const auto ones = hn::IfThenElseZero(hn::RebindMask(wide, mask), hn::Set(wide, 1));
+  hn::StoreU(hn::DemoteTo(bytes, ones), bytes, out);
+}
+
+template <class Op, class T>
+HWY_NOINLINE HWY_ATTR void compare_array(const T* a, const T* b, bool* out, std::int64_t n) {
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(FloatTag()));
+  auto* bytes = reinterpret_cast<std::uint8_t*>(out);
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) store(Op::apply(load(a + i), load(b + i)), bytes + i);
+  if (i == n) return;
+  HWY_ALIGN T rest_a[hn::MaxLanes(FloatTag())] = {}, rest_b[hn::MaxLanes(FloatTag())] = {};
+  HWY_ALIGN std::uint8_t rest[hn::MaxLanes(FloatTag())];
+  const auto left = static_cast<std::size_t>(n - i);
+  std::memcpy(rest_a, a + i, left * sizeof(T));
+  std::memcpy(rest_b, b + i, left * sizeof(T));
+  store(Op::apply(load(rest_a), load(rest_b)), rest);
+  std::memcpy(bytes + i, rest, left);
+}
+
+#define HEDDLE_UNARY(NAME, EXPRESSION)                                           \
+  struct NAME##_op {                                                             \
+    static HWY_INLINE HWY_ATTR FloatVec apply(FloatVec x) { return EXPRESSION; } \
   };
 
 #define HEDDLE_BINARY(NAME, EXPRESSION)                                                      \
   struct NAME##_op {                                                                         \
     static HWY_INLINE HWY_ATTR FloatVec apply(FloatVec a, FloatVec b) { return EXPRESSION; } \
-  };                                                                                         \
-  HWY_NOINLINE HWY_ATTR void NAME##_array(const float* a, const float* b, float* out,        \
-                                          std::int64_t n) {                                  \
-    map_binary<NAME##_op>(a, b, out, n);                                                     \
-  }
+  };
 
-#define HEDDLE_GATED(NAME)                                                                      \
-  HWY_NOINLINE HWY_ATTR void NAME##_gated_array(const float* gate, const float* up, float* out, \
-                                                std::int64_t n) {                               \
-    map_binary<NAME##_gated_op>(gate, up, out, n);                                              \
+#define HEDDLE_COMPARE(NAME, EXPRESSION)                                                 \
+  struct NAME##_op {                                                                     \
+    static HWY_INLINE HWY_ATTR auto apply(FloatVec a, FloatVec b) { return EXPRESSION; } \
+  };
+
+template <class Activation>
+struct Gated {
+  static HWY_INLINE HWY_ATTR FloatVec apply(FloatVec x, FloatVec up) {
+    return hn::Mul(Activation::apply(x), up);
   }
+};
 
 HEDDLE_UNARY(exp, exp(x))
 HEDDLE_UNARY(sigmoid, sigmoid(x))
@@ -100,10 +161,6 @@ HEDDLE_UNARY(reciprocal, hn::Div(constant(1.0f), x))
 HEDDLE_UNARY(square, hn::Mul(x, x))
 HEDDLE_UNARY(abs, hn::Abs(x))
 HEDDLE_UNARY(negative, hn::Neg(x))
-HEDDLE_GATED(silu)
-HEDDLE_GATED(gelu)
-HEDDLE_GATED(gelu_tanh)
-HEDDLE_GATED(relu)
 HEDDLE_BINARY(add, hn::Add(a, b))
 HEDDLE_BINARY(subtract, hn::Sub(a, b))
 HEDDLE_BINARY(multiply, hn::Mul(a, b))
@@ -112,77 +169,123 @@ HEDDLE_BINARY(divide, hn::Div(a, b))
 HEDDLE_BINARY(maximum, hn::IfThenElse(hn::Or(hn::IsNaN(a), hn::Gt(a, b)), a, b))
 HEDDLE_BINARY(minimum, hn::IfThenElse(hn::Or(hn::IsNaN(a), hn::Lt(a, b)), a, b))
 
-FloatUnary find_unary(UnaryKind kind) {
+HEDDLE_COMPARE(equal, hn::Eq(a, b))
+HEDDLE_COMPARE(not_equal, hn::Not(hn::Eq(a, b)))  // true of NaN, as hn::Ne is not everywhere
+HEDDLE_COMPARE(less, hn::Lt(a, b))
+HEDDLE_COMPARE(less_equal, hn::Le(a, b))
+HEDDLE_COMPARE(greater, hn::Gt(a, b))
+HEDDLE_COMPARE(greater_equal, hn::Ge(a, b))
+
+template <class T>
+UnaryMap<T> find_unary(UnaryKind kind) {
   switch (kind) {
     case UnaryKind::exp:
-      return exp_array;
+      return unary_array<exp_op, T>;
     case UnaryKind::sigmoid:
-      return sigmoid_array;
+      return unary_array<sigmoid_op, T>;
     case UnaryKind::silu:
-      return silu_array;
+      return unary_array<silu_op, T>;
     case UnaryKind::tanh:
-      return tanh_array;
+      return unary_array<tanh_op, T>;
     case UnaryKind::erf:
-      return erf_array;
+      return unary_array<erf_op, T>;
     case UnaryKind::gelu:
-      return gelu_array;
+      return unary_array<gelu_op, T>;
     case UnaryKind::gelu_tanh:
-      return gelu_tanh_array;
+      return unary_array<gelu_tanh_op, T>;
     case UnaryKind::relu:
-      return relu_array;
+      return unary_array<relu_op, T>;
     case UnaryKind::sqrt:
-      return sqrt_array;
+      return unary_array<sqrt_op, T>;
     case UnaryKind::rsqrt:
-      return rsqrt_array;
+      return unary_array<rsqrt_op, T>;
     case UnaryKind::reciprocal:
-      return reciprocal_array;
+      return unary_array<reciprocal_op, T>;
     case UnaryKind::square:
-      return square_array;
+      return unary_array<square_op, T>;
     case UnaryKind::abs:
-      return abs_array;
+      return unary_array<abs_op, T>;
     case UnaryKind::negative:
-      return negative_array;
+      return unary_array<negative_op, T>;
     default:
       return nullptr;
   }
 }
 
-FloatBinary find_binary(BinaryKind kind) {
+template <class T>
+BinaryMap<T> find_binary(BinaryKind kind) {
   switch (kind) {
     case BinaryKind::add:
-      return add_array;
+      return binary_array<add_op, T>;
     case BinaryKind::subtract:
-      return subtract_array;
+      return binary_array<subtract_op, T>;
     case BinaryKind::multiply:
-      return multiply_array;
+      return binary_array<multiply_op, T>;
     case BinaryKind::divide:
-      return divide_array;
+      return binary_array<divide_op, T>;
     case BinaryKind::maximum:
-      return maximum_array;
+      return binary_array<maximum_op, T>;
     case BinaryKind::minimum:
-      return minimum_array;
+      return binary_array<minimum_op, T>;
     default:
       return nullptr;
   }
 }
+
+#if HWY_TARGET == HWY_SCALAR
+// One at a time is slower than what a compiler makes of a plain loop.
+template <class T>
+CompareMap<T> find_compare(CompareKind) {
+  return nullptr;
+}
+#else
+template <class T>
+CompareMap<T> find_compare(CompareKind kind) {
+  switch (kind) {
+    case CompareKind::equal:
+      return compare_array<equal_op, T>;
+    case CompareKind::not_equal:
+      return compare_array<not_equal_op, T>;
+    case CompareKind::less:
+      return compare_array<less_op, T>;
+    case CompareKind::less_equal:
+      return compare_array<less_equal_op, T>;
+    case CompareKind::greater:
+      return compare_array<greater_op, T>;
+    case CompareKind::greater_equal:
+      return compare_array<greater_equal_op, T>;
+  }
+  return nullptr;
+}
+#endif
 
 FloatBinary find_gated(UnaryKind activation) {
   switch (activation) {
     case UnaryKind::silu:
-      return silu_gated_array;
+      return binary_array<Gated<silu_op>, float>;
     case UnaryKind::gelu:
-      return gelu_gated_array;
+      return binary_array<Gated<gelu_op>, float>;
     case UnaryKind::gelu_tanh:
-      return gelu_tanh_gated_array;
+      return binary_array<Gated<gelu_tanh_op>, float>;
     case UnaryKind::relu:
-      return relu_gated_array;
+      return binary_array<Gated<relu_op>, float>;
     default:
       return nullptr;
   }
 }
 
+template <class T>
+constexpr MathOf<T> kMathOf{find_unary<T>, find_binary<T>, find_compare<T>};
+
 const MathTable& math_table() {
-  static constexpr MathTable kTable{find_unary, find_binary, find_gated};
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+  static constexpr MathOf<f16> kF16s = kMathOf<f16>;
+#else
+  static constexpr MathOf<f16> kF16s{[](UnaryKind) -> UnaryMap<f16> { return nullptr; },
+                                     [](BinaryKind) -> BinaryMap<f16> { return nullptr; },
+                                     [](CompareKind) -> CompareMap<f16> { return nullptr; }};
+#endif
+  static constexpr MathTable kTable{kMathOf<float>, kF16s, kMathOf<bf16>, find_gated};
   return kTable;
 }
 
@@ -199,13 +302,36 @@ const MathTable& table() {
 }  // namespace
 
 FloatUnary float_unary(UnaryKind kind) {
-  return table().unary(kind);
+  return table().floats.unary(kind);
 }
 FloatBinary float_binary(BinaryKind kind) {
-  return table().binary(kind);
+  return table().floats.binary(kind);
 }
 FloatBinary float_gated(UnaryKind activation) {
   return table().gated(activation);
+}
+
+CompareMap<float> float_compare(CompareKind kind) {
+  return table().floats.compare(kind);
+}
+
+UnaryMap<f16> f16_unary(UnaryKind kind) {
+  return table().f16s.unary(kind);
+}
+BinaryMap<f16> f16_binary(BinaryKind kind) {
+  return table().f16s.binary(kind);
+}
+CompareMap<f16> f16_compare(CompareKind kind) {
+  return table().f16s.compare(kind);
+}
+UnaryMap<bf16> bf16_unary(UnaryKind kind) {
+  return table().bf16s.unary(kind);
+}
+BinaryMap<bf16> bf16_binary(BinaryKind kind) {
+  return table().bf16s.binary(kind);
+}
+CompareMap<bf16> bf16_compare(CompareKind kind) {
+  return table().bf16s.compare(kind);
 }
 
 }  // namespace heddle::cpu
