@@ -110,7 +110,7 @@ class Array {
   /// All values in row-major order; evaluates. T must match the dtype.
   template <class T>
   std::vector<T> to_vector() const {
-    check_dtype(dtype_of<T>());
+    check_dtype(dtype_of<T>(), "to_vector");
     if constexpr (std::is_same_v<T, bool>) {
       const std::vector<std::byte> bytes = to_bytes();
       std::vector<bool> values(bytes.size());
@@ -157,7 +157,7 @@ class Array {
     }
   }
 
-  void check_dtype(DType dtype) const;
+  void check_dtype(DType dtype, const char* function) const;
   void copy_item(DType dtype, void* value) const;
 
   Ref<Node> node_;
@@ -183,7 +183,13 @@ class Arg {
   Arg& operator=(const Arg&) = delete;
 
   operator const Array&() const noexcept { return *array_; }
-  const Array* operator->() const noexcept { return array_; }
+  const Array& array() const noexcept { return *array_; }
+  const TensorSpec& spec() const noexcept { return array_->spec(); }
+  DType dtype() const noexcept { return array_->dtype(); }
+  const Shape& shape() const noexcept { return array_->shape(); }
+  std::int64_t shape(std::int64_t axis) const { return array_->shape(axis); }
+  std::size_t ndim() const noexcept { return array_->ndim(); }
+  std::int64_t size() const { return array_->size(); }
   const std::source_location& where() const noexcept { return where_; }
 
  private:

@@ -3,12 +3,9 @@
 #include <cstring>
 #include <utility>
 
-#include "array/call_site.h"
 #include "array/launch.h"
-#include "array/make.h"
+#include "array/ops_common.h"
 #include "array/tracer.h"
-#include "base/check.h"
-#include "tensor/format.h"
 
 namespace heddle {
 
@@ -54,9 +51,9 @@ Array& Array::operator=(Array&&) noexcept = default;
 Array::~Array() = default;
 
 Array Array::from_bytes(TensorSpec spec, std::span<const std::byte> bytes) {
-  const std::size_t needed = byte_size(spec);
+  const std::size_t needed = within("from_bytes", [&] { return byte_size(spec); });
   require(bytes.size() == needed, ErrorCode::invalid_argument,
-          "Array: {} takes {} bytes, {} were given", spec, needed, bytes.size());
+          "from_bytes: {} takes {} bytes, {} were given", spec, needed, bytes.size());
   Ref<Buffer> buffer = allocate_host(needed);
   if (needed > 0) std::memcpy(buffer->host(), bytes.data(), needed);
   return from_view({std::move(buffer), 0, OperandSpec::contiguous(std::move(spec))});
@@ -118,13 +115,14 @@ std::vector<std::byte> Array::to_bytes() const {
   return bytes;
 }
 
-void Array::check_dtype(DType wanted) const {
+void Array::check_dtype(DType wanted, const char* function) const {
   require(wanted == dtype(), ErrorCode::invalid_argument,
-          "the array is {}, its values cannot be read as {}; use astype", spec(), wanted);
+          "{}: the array is {}, its values cannot be read as {}; use astype", function, spec(),
+          wanted);
 }
 
 void Array::copy_item(DType wanted, void* value) const {
-  check_dtype(wanted);
+  check_dtype(wanted, "item");
   require(size() == 1, ErrorCode::invalid_argument,
           "item: the array is {} and not a single element", spec());
   copy_to({static_cast<std::byte*>(value), nbytes()});

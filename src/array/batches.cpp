@@ -20,6 +20,14 @@ constexpr std::size_t kSpareBuffers = 32;
   throw InheritedError(failure.code, failure.message);
 }
 
+void wait_and_inherit(Completion& work) {
+  try {
+    work.wait();
+  } catch (const Error& error) {
+    throw InheritedError(error.code(), error.what());
+  }
+}
+
 }  // namespace
 
 std::shared_ptr<const Failure> failure_of(const std::exception_ptr& error) noexcept try {
@@ -69,13 +77,7 @@ void Batches::open(Batch& batch) {
 /// caller waits, so that an error is one node's alone.
 void Batches::order(Batch& batch, const Ref<Completion>& work) {
   if (!work) return;
-  if (batch.on_cpu || work->done()) {
-    try {
-      return work->wait();
-    } catch (const Error& error) {
-      throw InheritedError(error.code(), error.what());
-    }
-  }
+  if (batch.on_cpu || work->done()) return wait_and_inherit(*work);
   try {
     batch.stream->wait_for(work);
   } catch (...) {
@@ -99,6 +101,11 @@ void Batches::order_after_uses(Batch& batch, const Buffer& buffer) {
   for (const Ref<Completion>& use : buffer.last_uses()) order(batch, use);
 }
 
+void Batches::throw_known_error(const Buffer& buffer) {
+  const Ref<Completion> write = buffer.last_write();
+  if (write && write->done()) wait_and_inherit(*write);
+}
+
 /// What is read within the batch that wrote it, or by its only owner, needs no note; nor does what
 /// the CPU has read by now.
 void Batches::note_read(Batch& batch, const Ref<Buffer>& buffer, bool only_owner) {
@@ -106,19 +113,15 @@ void Batches::note_read(Batch& batch, const Ref<Buffer>& buffer, bool only_owner
   batch.reads.emplace(buffer.get(), buffer);
 }
 
-void Batches::note_write(Batch& batch, const Buffer& buffer) {
-  if (!batch.on_cpu) batch.writes.insert(&buffer);
-}
-
-void Batches::note_copy(Batch& batch, const Ref<Buffer>& target) {
-  if (batch.on_cpu) return;
-  batch.writes.insert(target.get());
-  batch.copies.push_back(target);
+void Batches::note_write(Batch& batch, const Ref<Buffer>& buffer) {
+  if (!batch.on_cpu) batch.writes.emplace(buffer.get(), buffer);
 }
 
 std::int64_t Batches::handles_on(const Buffer& buffer) const noexcept {
   std::int64_t handles = 0;
-  for (const Batch& batch : batches_) handles += batch.reads.contains(&buffer);
+  for (const Batch& batch : batches_) {
+    handles += batch.reads.contains(&buffer) + batch.writes.contains(&buffer);
+  }
   return handles;
 }
 
@@ -141,7 +144,11 @@ Ref<Buffer> Batches::take_spare(Batch& batch, std::size_t bytes) {
 /// Later work of the stream comes after all that it did to the memory; what other streams do to it
 /// must have ended.
 void Batches::recycle(Batch& batch, Ref<Buffer> buffer) {
-  if (batch.on_cpu || buffer->use_count() > 1 || &buffer->device() != batch.device) return;
+  if (batch.on_cpu || &buffer->device() != batch.device) return;
+  if (buffer->use_count() >
+      1 + batch.reads.contains(buffer.get()) + batch.writes.contains(buffer.get())) {
+    return;
+  }
   for (const Ref<Completion>& use : buffer->last_uses()) {
     if (use != batch.last_end && !use->done()) return;
   }
@@ -201,13 +208,7 @@ void Batches::release(Array input) noexcept {
 }
 
 void Batches::note_end(const Batch& batch, const Ref<Completion>& end) {
-  for (const Ref<Node>& node : batch.nodes) {
-    for (std::uint32_t i = 0; i < node->output_count(); ++i) {
-      const Ref<Buffer>& buffer = node->result(i).buffer;
-      if (batch.writes.contains(buffer.get())) buffer->note_write(end);
-    }
-  }
-  for (const Ref<Buffer>& buffer : batch.copies) buffer->note_write(end);
+  for (const auto& [key, buffer] : batch.writes) buffer->note_write(end);
   for (const auto& [key, buffer] : batch.reads) buffer->note_read(end);
 }
 
@@ -248,7 +249,6 @@ void Batches::reset(Batch& batch) noexcept {
   batch.launches = batch.bytes = 0;
   batch.nodes.clear();
   batch.reads.clear();
-  batch.copies.clear();
   batch.writes.clear();
 }
 

@@ -6,7 +6,6 @@
 #include <deque>
 #include <optional>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "array/node.h"
@@ -22,6 +21,8 @@ class InheritedError : public Error {
 
 std::shared_ptr<const Failure> failure_of(const std::exception_ptr& error) noexcept;
 
+using BufferSet = std::unordered_map<const Buffer*, Ref<Buffer>>;
+
 /// Work on one stream that was encoded but not submitted, and what outlives it there.
 struct Batch {
   Ref<Stream> stream;
@@ -29,13 +30,12 @@ struct Batch {
   bool on_cpu = false;  // computes as it encodes: never open
   bool open = false;
   std::size_t launches = 0, bytes = 0;
-  std::vector<Ref<Node>> nodes;                          // settled with its submission
-  std::unordered_map<const Buffer*, Ref<Buffer>> reads;  // written before the batch
-  std::unordered_set<const Buffer*> writes;              // compared only: they may be gone
-  std::vector<Ref<Buffer>> copies;                       // from other devices, or for them
-  std::vector<Ref<Buffer>> spare;                        // of dead intermediates
-  Ref<Buffer> scratch;                                   // workspace of launch after launch
-  Ref<Completion> last_end;                              // of the batch before
+  std::vector<Ref<Node>> nodes;    // settled with its submission
+  BufferSet reads;                 // written before the batch
+  BufferSet writes;                // copies for other devices among them
+  std::vector<Ref<Buffer>> spare;  // of dead intermediates
+  Ref<Buffer> scratch;             // workspace of launch after launch
+  Ref<Completion> last_end;        // of the batch before
 };
 
 /// Not thread-safe.
@@ -67,11 +67,12 @@ class Batches {
   void order_after_writes(Batch& batch, const Buffer& buffer);
   void order_after_uses(Batch& batch, const Buffer& buffer);
 
+  /// Throws the error of the work that wrote `buffer` if it is known by now.
+  static void throw_known_error(const Buffer& buffer);
+
   void note_read(Batch& batch, const Ref<Buffer>& buffer, bool only_owner);
-  void note_write(Batch& batch, const Buffer& buffer);
-  /// `target` receives bytes from another device, or for one.
-  void note_copy(Batch& batch, const Ref<Buffer>& target);
-  /// Handles on `buffer` that batches hold because they read it.
+  void note_write(Batch& batch, const Ref<Buffer>& buffer);
+  /// Handles on `buffer` that open batches hold because they use it.
   std::int64_t handles_on(const Buffer& buffer) const noexcept;
 
   /// Memory for work of `batch`; of intermediates that died, if it fits. At a limit waits for work

@@ -110,7 +110,10 @@ void Launcher::join(const Ref<Node>& node, const OperandList& results) {
 
 OperandList Launcher::results_of(const Node& node, OperandList operands) {
   if (const auto* depends = std::get_if<Depends>(&node.op())) {
-    while (operands.size() > static_cast<std::size_t>(depends->values)) operands.pop_back();
+    while (operands.size() > static_cast<std::size_t>(depends->values)) {
+      batches_.throw_known_error(*operands.back().view.buffer);
+      operands.pop_back();
+    }
     return operands;
   }
   if (is_view(node.op())) {
@@ -291,7 +294,7 @@ OperandList Launcher::launch(Batch& batch, const std::shared_ptr<const Kernel>& 
     inputs.push_back(std::move(operand.view));
   }
   for (Operand& result : results) {
-    batches_.note_write(batch, *result.view.buffer);
+    batches_.note_write(batch, result.view.buffer);
     result.batch = batch.on_cpu ? nullptr : &batch;
     targets.push_back(result.view);
   }
@@ -372,7 +375,7 @@ Operand Launcher::move_to(Batch& batch, const View& view) {
       batches_.allocate(device, bytes, from_host ? MemoryKind::local : MemoryKind::host_visible);
   batches_.order_after_writes(*maker, *view.buffer);
   batches_.note_read(*maker, view.buffer, false);
-  batches_.note_copy(*maker, target);
+  batches_.note_write(*maker, target);
   batches_.add_to(*maker,
                   [&](Stream& stream) { stream.copy(view.buffer, view.offset, target, 0, bytes); });
   ++counts_.transfers;

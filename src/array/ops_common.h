@@ -4,11 +4,19 @@
 #include <string_view>
 #include <utility>
 
+#include "array/call_site.h"
+#include "array/make.h"
 #include "base/check.h"
 #include "heddle/ops.h"
 #include "tensor/format.h"
 
 namespace heddle {
+
+/// The message of an error, beginning with the name of the function that the caller called.
+inline std::string named(std::string_view function, std::string_view message) {
+  const bool is = message.starts_with(function) && message.substr(function.size()).starts_with(":");
+  return is ? std::string(message) : fmt::format("{}: {}", function, message);
+}
 
 /// The result of `body`; errors from inside get the name of the function that the caller called.
 template <class Body>
@@ -16,10 +24,25 @@ auto within(std::string_view function, Body&& body) {
   try {
     return body();
   } catch (const Error& error) {
-    const std::string_view message = error.what();
-    if (message.starts_with(function) && message.substr(function.size()).starts_with(":")) throw;
-    fail(error.code(), "{}: {}", function, message);
+    throw Error(error.code(), named(function, error.what()));
   }
+}
+
+/// The same for a public function: nodes made inside, and errors, belong to the line of its call.
+template <class Body>
+auto within(std::string_view function, const std::source_location& where, Body&& body) {
+  const CallSite site(where);
+  try {
+    return body();
+  } catch (const Error& error) {
+    std::string message = named(function, error.what());
+    if (site.outermost()) message += " " + to_string(where);
+    throw Error(error.code(), message);
+  }
+}
+template <class Body>
+auto within(std::string_view function, const Arg& argument, Body&& body) {
+  return within(function, argument.where(), std::forward<Body>(body));
 }
 
 /// f32 for what has no fractions, else the type itself.

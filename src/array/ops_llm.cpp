@@ -40,16 +40,16 @@ std::vector<Array> norm_inputs(const Array& x, const std::optional<Array>& weigh
 
 }  // namespace
 
-Array gated_multiply(const Array& gate, const Array& up, UnaryKind activation) {
-  return within("gated_multiply", [&] {
+Array gated_multiply(const Arg& gate, const Arg& up, UnaryKind activation) {
+  return within("gated_multiply", gate, [&]() -> Array {
     const DType dtype = at_least_float(promote_types(gate.dtype(), up.dtype()));
     return heddle::apply(GatedMultiply{activation}, {astype(gate, dtype), astype(up, dtype)});
   });
 }
 
-Array rope(const Array& x, const Array& positions, const RopeAngles& angles,
+Array rope(const Arg& x, const Arg& positions, const RopeAngles& angles,
            const std::optional<Array>& factors) {
-  return within("rope", [&] {
+  return within("rope", x, [&]() -> Array {
     Rope op{angles, false};
     op.angles.has_factors = factors.has_value();
     std::vector<Array> inputs = {x, as_indices(positions)};
@@ -58,17 +58,17 @@ Array rope(const Array& x, const Array& positions, const RopeAngles& angles,
   });
 }
 
-Array rope_table(const Array& x, const Array& cos, const Array& sin,
-                 const std::optional<Array>& index, RopeStyle style) {
-  return within("rope_table", [&] {
+Array rope_table(const Arg& x, const Arg& cos, const Arg& sin, const std::optional<Array>& index,
+                 RopeStyle style) {
+  return within("rope_table", x, [&]() -> Array {
     std::vector<Array> inputs = {x, as_f32(cos, "cos"), as_f32(sin, "sin")};
     if (index) inputs.push_back(as_indices(*index));
     return heddle::apply(RopeTable{style, index.has_value()}, std::move(inputs));
   });
 }
 
-Array write_rows(Array state, const Array& x, const Array& rows) {
-  return within("write_rows", [&] {
+Array write_rows(Array state, const Arg& x, const Arg& rows) {
+  return within("write_rows", x, [&]() -> Array {
     std::vector<Array> inputs;
     inputs.reserve(3);
     inputs.push_back(std::move(state));
@@ -78,18 +78,18 @@ Array write_rows(Array state, const Array& x, const Array& rows) {
   });
 }
 
-Array attend(const Array& q, const Array& k, const Array& v, const Array& block_table,
-             const Array& seq, const Array& pos, const Array& len, const Attend& params) {
-  return within("attend", [&] {
+Array attend(const Arg& q, const Arg& k, const Arg& v, const Arg& block_table, const Arg& seq,
+             const Arg& pos, const Arg& len, const Attend& params) {
+  return within("attend", q, [&]() -> Array {
     return heddle::apply(params, {as_f32(q, "q"), k, v, as_indices(block_table), as_indices(seq),
                                   as_indices(pos), as_indices(len)});
   });
 }
 
-Array attention(const Array& q, const Array& k, const Array& v, const Attention& params,
+Array attention(const Arg& q, const Arg& k, const Arg& v, const Attention& params,
                 const std::optional<Array>& mask) {
-  return within("attention", [&] {
-    const DType dtype = promote_all({&q, &k, &v});
+  return within("attention", q, [&]() -> Array {
+    const DType dtype = promote_all({&q.array(), &k.array(), &v.array()});
     std::vector<Array> inputs = {astype(q, dtype), astype(k, dtype), astype(v, dtype)};
     if (mask) {
       require(mask->dtype() != DType::complex64, ErrorCode::invalid_argument,
@@ -103,29 +103,30 @@ Array attention(const Array& q, const Array& k, const Array& v, const Attention&
 
 namespace fast {
 
-Array rms_norm(const Array& x, const std::optional<Array>& weight, float eps,
+Array rms_norm(const Arg& x, const std::optional<Array>& weight, float eps,
                const std::optional<Array>& bias) {
-  return within("rms_norm", [&] {
+  return within("rms_norm", x, [&]() -> Array {
     return heddle::apply(RmsNorm{eps, weight.has_value(), bias.has_value()},
                          norm_inputs(x, weight, bias));
   });
 }
 
-Array layer_norm(const Array& x, const std::optional<Array>& weight,
-                 const std::optional<Array>& bias, float eps) {
-  return within("layer_norm", [&] {
+Array layer_norm(const Arg& x, const std::optional<Array>& weight, const std::optional<Array>& bias,
+                 float eps) {
+  return within("layer_norm", x, [&]() -> Array {
     return heddle::apply(LayerNorm{eps, weight.has_value(), bias.has_value()},
                          norm_inputs(x, weight, bias));
   });
 }
 
-Array rope(const Array& x, int dims, bool traditional, std::optional<float> base, float scale,
+Array rope(const Arg& x, int dims, bool traditional, std::optional<float> base, float scale,
            int offset, const std::optional<Array>& freqs) {
-  require(x.ndim() >= 2, ErrorCode::invalid_argument, "rope: x is {}; it must be [..., T, D]",
-          x.spec());
-  require(base.has_value() != freqs.has_value(), ErrorCode::invalid_argument,
-          "rope: give either a base or freqs");
-  return within("rope", [&] {
+  return within("rope", x, [&]() -> Array {
+    require(x.ndim() >= 2, ErrorCode::invalid_argument, "rope: x is {}; it must be [..., T, D]",
+            x.spec());
+    require(base.has_value() != freqs.has_value(), ErrorCode::invalid_argument,
+            "rope: give either a base or freqs");
+
     const int rank = static_cast<int>(x.ndim());
     const Array by_time = moveaxis(x, -2, 0);  // [T, ..., D]
     const std::int64_t length = by_time.shape()[0];
@@ -149,26 +150,28 @@ Array rope(const Array& x, int dims, bool traditional, std::optional<float> base
   });
 }
 
-Array scaled_dot_product_attention(const Array& q, const Array& k, const Array& v,
+Array scaled_dot_product_attention(const Arg& q, const Arg& k, const Arg& v,
                                    std::optional<float> scale, const std::string& mask_mode,
                                    const std::optional<Array>& mask) {
-  constexpr const char* kName = "scaled_dot_product_attention";
-  require(q.ndim() == 4, ErrorCode::invalid_argument, "{}: q is {}; it must be [B, H, S, D]", kName,
-          q.spec());
-  require(mask_mode.empty() || mask_mode == "causal" || mask_mode == "array",
-          ErrorCode::invalid_argument, "{}: mask mode \"{}\"; it must be \"\", causal or array",
-          kName, mask_mode);
-  require(!(mask && mask_mode == "causal") && (mask || mask_mode != "array"),
-          ErrorCode::invalid_argument, "{}: mask mode \"{}\" {} a mask", kName, mask_mode,
-          mask ? "does not go with" : "needs");
-  Attention params;
-  if (mask_mode == "causal") params.mask = Attention::Mask::causal;
-  if (mask) {
-    const bool boolean = mask->dtype() == DType::bool_;
-    params.mask = boolean ? Attention::Mask::boolean : Attention::Mask::additive;
-  }
-  params.scale = scale.value_or(1.0f / std::sqrt(static_cast<float>(q.shape(-1))));
-  return within(kName, [&] { return attention(q, k, v, params, mask); });
+  return within("scaled_dot_product_attention", q, [&]() -> Array {
+    constexpr const char* kName = "scaled_dot_product_attention";
+    require(q.ndim() == 4, ErrorCode::invalid_argument, "{}: q is {}; it must be [B, H, S, D]",
+            kName, q.spec());
+    require(mask_mode.empty() || mask_mode == "causal" || mask_mode == "array",
+            ErrorCode::invalid_argument, "{}: mask mode \"{}\"; it must be \"\", causal or array",
+            kName, mask_mode);
+    require(!(mask && mask_mode == "causal") && (mask || mask_mode != "array"),
+            ErrorCode::invalid_argument, "{}: mask mode \"{}\" {} a mask", kName, mask_mode,
+            mask ? "does not go with" : "needs");
+    Attention params;
+    if (mask_mode == "causal") params.mask = Attention::Mask::causal;
+    if (mask) {
+      const bool boolean = mask->dtype() == DType::bool_;
+      params.mask = boolean ? Attention::Mask::boolean : Attention::Mask::additive;
+    }
+    params.scale = scale.value_or(1.0f / std::sqrt(static_cast<float>(q.shape(-1))));
+    return attention(q, k, v, params, mask);
+  });
 }
 
 }  // namespace fast

@@ -5,16 +5,16 @@ namespace heddle {
 
 namespace {
 
-Array reduce(ReduceKind kind, const Array& a, const Dims& axes, bool keepdims) {
+Array reduce(ReduceKind kind, const Arg& a, const Dims& axes, bool keepdims) {
   const std::string function(to_string(kind));
-  const Reduce op{kind, sorted_axes(axes, a.ndim(), function.c_str()), keepdims};
-  return within(function, [&] {
+  return within(function, a, [&] {
+    const Reduce op{kind, sorted_axes(axes, a.ndim(), function.c_str()), keepdims};
     if (op.axes.empty()) return astype(a, infer(op, std::span(&a.spec(), 1)).front().dtype);
     return heddle::apply(op, {a});
   });
 }
 
-Array reduce_all(ReduceKind kind, const Array& a, bool keepdims) {
+Array reduce_all(ReduceKind kind, const Arg& a, bool keepdims) {
   Dims axes;
   for (std::size_t i = 0; i < a.ndim(); ++i) axes.push_back(static_cast<std::int64_t>(i));
   return reduce(kind, a, axes, keepdims);
@@ -22,70 +22,76 @@ Array reduce_all(ReduceKind kind, const Array& a, bool keepdims) {
 
 }  // namespace
 
-Array sum(const Array& a, bool keepdims) {
+Array sum(const Arg& a, bool keepdims) {
   return reduce_all(ReduceKind::sum, a, keepdims);
 }
-Array sum(const Array& a, int axis, bool keepdims) {
+Array sum(const Arg& a, int axis, bool keepdims) {
   return reduce(ReduceKind::sum, a, Dims{axis}, keepdims);
 }
-Array sum(const Array& a, const Dims& axes, bool keepdims) {
+Array sum(const Arg& a, const Dims& axes, bool keepdims) {
   return reduce(ReduceKind::sum, a, axes, keepdims);
 }
-Array mean(const Array& a, bool keepdims) {
-  return reduce_all(ReduceKind::mean, astype(a, at_least_float(a.dtype())), keepdims);
+Array mean(const Arg& a, bool keepdims) {
+  return within("mean", a, [&] {
+    return reduce_all(ReduceKind::mean, astype(a, at_least_float(a.dtype())), keepdims);
+  });
 }
-Array mean(const Array& a, int axis, bool keepdims) {
+Array mean(const Arg& a, int axis, bool keepdims) {
   return mean(a, Dims{axis}, keepdims);
 }
-Array mean(const Array& a, const Dims& axes, bool keepdims) {
-  return reduce(ReduceKind::mean, astype(a, at_least_float(a.dtype())), axes, keepdims);
+Array mean(const Arg& a, const Dims& axes, bool keepdims) {
+  return within("mean", a, [&] {
+    return reduce(ReduceKind::mean, astype(a, at_least_float(a.dtype())), axes, keepdims);
+  });
 }
-Array max(const Array& a, bool keepdims) {
+Array max(const Arg& a, bool keepdims) {
   return reduce_all(ReduceKind::max, a, keepdims);
 }
-Array max(const Array& a, int axis, bool keepdims) {
+Array max(const Arg& a, int axis, bool keepdims) {
   return reduce(ReduceKind::max, a, Dims{axis}, keepdims);
 }
-Array max(const Array& a, const Dims& axes, bool keepdims) {
+Array max(const Arg& a, const Dims& axes, bool keepdims) {
   return reduce(ReduceKind::max, a, axes, keepdims);
 }
-Array min(const Array& a, bool keepdims) {
+Array min(const Arg& a, bool keepdims) {
   return reduce_all(ReduceKind::min, a, keepdims);
 }
-Array min(const Array& a, int axis, bool keepdims) {
+Array min(const Arg& a, int axis, bool keepdims) {
   return reduce(ReduceKind::min, a, Dims{axis}, keepdims);
 }
-Array min(const Array& a, const Dims& axes, bool keepdims) {
+Array min(const Arg& a, const Dims& axes, bool keepdims) {
   return reduce(ReduceKind::min, a, axes, keepdims);
 }
-Array prod(const Array& a, bool keepdims) {
+Array prod(const Arg& a, bool keepdims) {
   return reduce_all(ReduceKind::prod, a, keepdims);
 }
-Array prod(const Array& a, int axis, bool keepdims) {
+Array prod(const Arg& a, int axis, bool keepdims) {
   return reduce(ReduceKind::prod, a, Dims{axis}, keepdims);
 }
-Array prod(const Array& a, const Dims& axes, bool keepdims) {
+Array prod(const Arg& a, const Dims& axes, bool keepdims) {
   return reduce(ReduceKind::prod, a, axes, keepdims);
 }
 
-Array softmax(const Array& a, int axis) {
-  const std::size_t at = normalize_axis(axis, a.ndim(), "softmax");
-  const Array x = astype(a, at_least_float(a.dtype()));
-  if (at + 1 == a.ndim()) return heddle::apply(Softmax{}, {x});
-  return within("softmax", [&] {
+Array softmax(const Arg& a, int axis) {
+  return within("softmax", a, [&]() -> Array {
+    const std::size_t at = normalize_axis(axis, a.ndim(), "softmax");
+    const Array x = astype(a, at_least_float(a.dtype()));
+    if (at + 1 == a.ndim()) return heddle::apply(Softmax{}, {x});
+
     return swapaxes(heddle::apply(Softmax{}, {swapaxes(x, axis, -1)}), axis, -1);
   });
 }
 
 // ---- Products
 
-Array matmul(const Array& a, const Array& b) {
-  require(a.ndim() > 0 && b.ndim() > 0, ErrorCode::invalid_argument,
-          "matmul: {} and {}: scalars have no product of matrices", a.spec(), b.spec());
-  return within("matmul", [&] {
+Array matmul(const Arg& a, const Arg& b) {
+  return within("matmul", a, [&]() -> Array {
+    require(a.ndim() > 0 && b.ndim() > 0, ErrorCode::invalid_argument,
+            "matmul: {} and {}: scalars have no product of matrices", a.spec(), b.spec());
+
     const DType dtype = promote_types(a.dtype(), b.dtype());
-    const Array left = a.ndim() == 1 ? expand_dims(a, 0) : a;
-    const Array right = b.ndim() == 1 ? expand_dims(b, 1) : b;
+    const Array left = a.ndim() == 1 ? expand_dims(a, 0) : a.array();
+    const Array right = b.ndim() == 1 ? expand_dims(b, 1) : b.array();
     Array product = heddle::apply(Matmul{}, {astype(left, dtype), astype(right, dtype)});
     Dims added;
     if (a.ndim() == 1) added.push_back(-2);
@@ -94,15 +100,15 @@ Array matmul(const Array& a, const Array& b) {
   });
 }
 
-std::vector<Array> linear(const Array& x, const std::vector<Array>& weights) {
-  return within("linear", [&] {
-    std::vector<Array> inputs = {is_floating(x.dtype()) ? astype(x, DType::f32) : x};
+std::vector<Array> linear(const Arg& x, const std::vector<Array>& weights) {
+  return within("linear", x, [&]() -> std::vector<Array> {
+    std::vector<Array> inputs = {is_floating(x.dtype()) ? astype(x, DType::f32) : x.array()};
     inputs.insert(inputs.end(), weights.begin(), weights.end());
     return heddle::apply_multi(Linear{}, std::move(inputs));
   });
 }
 
-Array linear(const Array& x, const Array& weight) {
+Array linear(const Arg& x, const Arg& weight) {
   return linear(x, std::vector<Array>{weight}).front();
 }
 

@@ -52,24 +52,27 @@ bool is_whole(const Bounds& bounds, const Array& a) {
 
 }  // namespace
 
-Array slice(const Array& a, const Dims& start, const Dims& stop) {
+Array slice(const Arg& a, const Dims& start, const Dims& stop) {
   return slice(a, start, stop, Dims(start.size(), 1));
 }
 
-Array slice(const Array& a, const Dims& start, const Dims& stop, const Dims& strides) {
-  const Bounds bounds = python_bounds("slice", a, start, stop, strides);
-  if (is_whole(bounds, a)) return a;
-  return heddle::apply(Slice{bounds.start, bounds.stop, bounds.step}, {a});
+Array slice(const Arg& a, const Dims& start, const Dims& stop, const Dims& strides) {
+  return within("slice", a, [&]() -> Array {
+    const Bounds bounds = python_bounds("slice", a, start, stop, strides);
+    if (is_whole(bounds, a)) return a;
+    return heddle::apply(Slice{bounds.start, bounds.stop, bounds.step}, {a});
+  });
 }
 
-Array slice_update(const Array& src, const Array& update, const Dims& start, const Dims& stop) {
+Array slice_update(const Arg& src, const Arg& update, const Dims& start, const Dims& stop) {
   return slice_update(src, update, start, stop, Dims(start.size(), 1));
 }
 
-Array slice_update(const Array& src, const Array& update, const Dims& start, const Dims& stop,
+Array slice_update(const Arg& src, const Arg& update, const Dims& start, const Dims& stop,
                    const Dims& strides) {
-  const auto [from, to, step] = python_bounds("slice_update", src, start, stop, strides);
-  return within("slice_update", [&] {
+  return within("slice_update", src, [&]() -> Array {
+    const auto [from, to, step] = python_bounds("slice_update", src, start, stop, strides);
+
     require(!is_block(src.dtype()), ErrorCode::invalid_argument,
             "{} is of a block type; cast it to a plain type first", src.spec());
     const Shape shape = infer(Slice{from, to, step}, std::span(&src.spec(), 1)).front().shape;
@@ -80,13 +83,17 @@ Array slice_update(const Array& src, const Array& update, const Dims& start, con
 
 // ---- Other looks at the same memory
 
-Array as_strided(const Array& a, const Shape& shape, const Dims& strides, std::int64_t offset) {
-  return heddle::apply(AsStrided{shape, strides, offset}, {a});
+Array as_strided(const Arg& a, const Shape& shape, const Dims& strides, std::int64_t offset) {
+  return within("as_strided", a, [&]() -> Array {
+    return heddle::apply(AsStrided{shape, strides, offset}, {a});
+  });
 }
 
-Array view(const Array& a, DType dtype) {
-  if (a.dtype() == dtype) return a;
-  return heddle::apply(Reinterpret{dtype}, {a});
+Array view(const Arg& a, DType dtype) {
+  return within("view", a, [&]() -> Array {
+    if (a.dtype() == dtype) return a;
+    return heddle::apply(Reinterpret{dtype}, {a});
+  });
 }
 
 }  // namespace heddle

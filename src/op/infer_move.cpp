@@ -40,19 +40,19 @@ Specs infer_op(const Cast& op, const Operands& in) {
 Specs infer_op(const Reinterpret& op, const Operands& in) {
   in.check_count(1, "x");
   in.check_plain(0);
-  in.check(!is_block(op.dtype), "{} as {}: a block type", to_string(in[0]), to_string(op.dtype));
+  in.check(!is_block(op.dtype), "{} as {}: a block type", in[0], op.dtype);
+  in.check(op.dtype != DType::bool_ || in[0].dtype == DType::bool_,
+           "{} as bool: bytes other than 0 and 1 are no bools; compare with 0 instead", in[0]);
   const auto from = static_cast<std::int64_t>(item_size(in[0].dtype));
   const auto to = static_cast<std::int64_t>(item_size(op.dtype));
   Shape result = in[0].shape;
   if (from == to) return {{op.dtype, result}};
-  in.check(!result.empty(), "{} as {}: a scalar keeps its size", to_string(in[0]),
-           to_string(op.dtype));
+  in.check(!result.empty(), "{} as {}: a scalar keeps its size", in[0], op.dtype);
   std::int64_t& last = result[result.size() - 1];
   std::int64_t bytes;
-  in.check(!__builtin_mul_overflow(last, from, &bytes), "the size of {} overflows",
-           to_string(in[0]));
-  in.check(bytes % to == 0, "{} as {}: rows of {} bytes are not whole elements of {}",
-           to_string(in[0]), to_string(op.dtype), bytes, to);
+  in.check(!__builtin_mul_overflow(last, from, &bytes), "the size of {} overflows", in[0]);
+  in.check(bytes % to == 0, "{} as {}: rows of {} bytes are not whole elements of {}", in[0],
+           op.dtype, bytes, to);
   last = bytes / to;
   return {{op.dtype, result}};
 }

@@ -10,8 +10,8 @@ Array zeros_of(const TensorSpec& spec) {
 
 namespace {
 
-using UnaryFunction = Array (*)(const Array&);
-using BinaryFunction = Array (*)(const Array&, const Array&);
+using UnaryFunction = Array (*)(const Arg&);
+using BinaryFunction = Array (*)(const Arg&, const Arg&);
 
 void add_unary(std::vector<Walked>& all) {
   const std::pair<const char*, UnaryFunction> functions[] = {{"abs", abs}, {"negative", negative},
@@ -154,8 +154,8 @@ void add_reduction(std::vector<Walked>& all, const char* name, Whole whole, ByAx
 }
 
 void add_reductions(std::vector<Walked>& all) {
-  using Whole = Array (*)(const Array&, bool);
-  using ByAxes = Array (*)(const Array&, const Dims&, bool);
+  using Whole = Array (*)(const Arg&, bool);
+  using ByAxes = Array (*)(const Arg&, const Dims&, bool);
   add_reduction<Whole, ByAxes>(all, "sum", sum, sum);
   add_reduction<Whole, ByAxes>(all, "mean", mean, mean);
   add_reduction<Whole, ByAxes>(all, "max", max, max);

@@ -249,6 +249,41 @@ TEST(Errors, AreTheSameAtEveryReadAndTravel) {
   EXPECT_THROW((dependent + 3.0f).eval(), Error);  // built after the failure
 }
 
+std::string here(std::source_location where = std::source_location::current()) {
+  return "eval_test.cpp:" + std::to_string(where.line()) + "]";
+}
+
+TEST(Errors, NameTheLineOfTheCallWhenTheyShow) {
+  TestDevice device("faulty");
+  device.on_launch = [] { throw std::runtime_error("a fuse blew"); };
+  const DeviceScope scope(device);
+  const Array x({1.0f, 2.0f}), ids({5});
+  struct Made {
+    Array array;
+    std::string op, line;
+  };
+  const std::vector<Made> all = {
+      {x + x, "add(f32[2], f32[2])", here()},
+      {2.0f * x, "multiply(f32[], f32[2])", here()},
+      {mean(ids), "cast(i32[1])", here()},  // the line of the call, and not one inside mean
+      {concatenate({x, x}), "concatenate(f32[2], f32[2])", here()},
+      {arange(4.0), "arange()", here()},
+  };
+  for (const auto& [array, op, line] : all) {
+    expect_error([&] { array.eval(); }, ErrorCode::backend, {op, "a fuse blew", line});
+    expect_error([&] { (array + 1.0f).eval(); }, ErrorCode::backend, {op, "a fuse blew", line});
+  }
+}
+
+TEST(Errors, NameTheLineOfTheCallAtOnce) {
+  const Array a = zeros({2}), b = zeros({3});
+  expect_invalid([&] { a + b; }, {"add", "[2]", "[3]", here()});
+  expect_invalid([&] { sum(a, 3); }, {"sum", "axis 3", here()});
+  expect_invalid([&] { reshape(a, {5}); }, {"reshape", here()});
+  expect_invalid([&] { concatenate({a, a}, 2); }, {"concatenate", here()});
+  expect_invalid([&] { arange(0.0, 1.0, 0.0); }, {"arange", here()});
+}
+
 TEST(Errors, TheFirstInArgumentOrderIsThrownAfterAllWereTried) {
   const Array fine = exp(Array(0.0f));
   const Array bad7 = failing(7), bad9 = failing(9);

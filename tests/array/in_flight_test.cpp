@@ -151,7 +151,11 @@ TEST(InFlight, AFailedBatchFailsTheLaterOnesOfItsEvaluationOnly) {
   };
   Array chain = arange(16.0);
   for (int i = 0; i < 200; ++i) chain = chain + Array(1.0f);  // several batches
-  const Array beside = depends({exp(arange(4.0))}, {chain})[0];
+  const Array beside = exp(depends({zeros({4})}, {chain})[0]);
+  try {
+    async_eval(chain, beside);
+  } catch (const Error&) {  // if the device was quick
+  }
   for (int read = 0; read < 2; ++read) {
     expect_error([&] { chain.to_bytes(); }, ErrorCode::device_lost, {"pulled the plug"});
     expect_error([&] { beside.to_bytes(); }, ErrorCode::device_lost, {"pulled the plug"});

@@ -10,7 +10,7 @@ using testing::ElementsAre;
 
 struct UnaryCase {
   const char* name;
-  Array (*function)(const Array&);
+  Array (*function)(const Arg&);
   double (*reference)(double);
   std::vector<double> inputs;
   bool keeps_integers = false;
@@ -118,7 +118,7 @@ TEST(Unary, RefusesWhatHasNoMeaning) {
 
 struct BinaryCase {
   const char* name;
-  Array (*function)(const Array&, const Array&);
+  Array (*function)(const Arg&, const Arg&);
   double (*reference)(double, double);
 };
 

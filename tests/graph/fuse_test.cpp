@@ -33,7 +33,7 @@ struct Gate {
 };
 
 TEST(FuseGate, EitherWayAroundWithEachActivation) {
-  const auto check = [](Array (*activation)(const Array&), UnaryKind kind, bool flip) {
+  const auto check = [](Array (*activation)(const Arg&), UnaryKind kind, bool flip) {
     Gate g;
     g.builder.output("y", flip ? g.up * activation(g.gate) : activation(g.gate) * g.up);
     const Graph graph = fused(g.builder);

@@ -47,7 +47,7 @@ inline std::vector<Example> examples() {
       {Contiguous{}, "complex64[2]", "complex64[2]"},
       {Reinterpret{DType::u8}, "f32[2, 3]", "u8[2, 12]"},
       {Reinterpret{DType::complex64}, "f16[2, 8]", "complex64[2, 2]"},
-      {Reinterpret{DType::bool_}, "u8[]", "bool[]"},
+      {Reinterpret{DType::u8}, "bool[]", "u8[]"},
       {Reinterpret{DType::f64}, "u8[3, 0]", "f64[3, 0]"},
       {Repack{LayoutKind::panel16}, "f16[7, 5]", "f16[7, 5]"},
       {Cast{DType::f32}, "q6_K[2, 256]", "f32[2, 256]"},

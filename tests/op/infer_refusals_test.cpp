@@ -56,6 +56,8 @@ std::vector<Refusal> leaves_and_views() {
       {Broadcast{{3}}, "f32[1, 3]", "does not broadcast"},
       {Broadcast{{-1}}, "f32[1]", "negative"},
       {Broadcast{{kHuge, kHuge}}, "f32[1]", "overflow"},
+      {Depends{0}, "f32[2]", "0 values of 1 inputs (f32[2])"},
+      {Depends{3}, "f32[2], i8[]", "3 values of 2 inputs (f32[2], i8[])"},
       {Squeeze{{0}}, "f32[2]", "axis 0 of f32[2] is not of extent 1"},
       {Squeeze{{1}}, "f32[1]", "axis 1 is outside"},
       {ExpandDims{{3}}, "f32[2]", "axis 3 is outside [0, 2)"},

@@ -22,7 +22,7 @@ const std::map<std::string, std::string> kPublicHeaders{
     {"error.h", "base"},  {"ref.h", "base"},       {"completion.h", "base"}, {"dtype.h", "tensor"},
     {"half.h", "tensor"}, {"shape.h", "tensor"},   {"tensor.h", "tensor"},   {"buffer.h", "tensor"},
     {"op.h", "op"},       {"device.h", "device"},  {"memory.h", "device"},   {"array.h", "array"},
-    {"ops.h", "array"},   {"graph.h", "graph"},    {"executable.h", "exec"}, {"state.h", "exec"},
+    {"ops.h", "array"},    {"tree.h", "array"},   {"graph.h", "graph"},    {"executable.h", "exec"}, {"state.h", "exec"},
     {"gguf.h", "io"},     {"tokenizer.h", "text"}, {"llm.h", "llm"}};
 
 std::size_t rank(const std::string& part) {

@@ -49,7 +49,7 @@ Range whole(Range r) {
 }
 
 struct UnaryRule {
-  Array (*f)(const Array&);
+  Array (*f)(const Arg&);
   double least, most;  // of what it is defined for
   Range (*range)(Range);
   bool of_bool = true;
@@ -194,7 +194,7 @@ std::optional<Range> range_of_shift(const Values& a, const Values& b) {
 }
 
 struct BinaryRule {
-  Array (*f)(const Array&, const Array&);
+  Array (*f)(const Arg&, const Arg&);
   BinaryRange range;
 };
 
