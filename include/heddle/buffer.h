@@ -1,6 +1,7 @@
 // Memory of a device, and views of it.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <mutex>
 #include <span>
@@ -43,6 +44,7 @@ class Buffer : public RefCounted {
   Device& device_;
   std::size_t size_;
   std::byte* host_;
+  std::atomic<bool> noted_{false};  // most are never used by work that outlives a call
   mutable std::mutex mutex_;
   Ref<Completion> write_;
   std::vector<Ref<Completion>> reads_;

@@ -6,6 +6,7 @@
 #include "array/launch.h"
 #include "array/ops_common.h"
 #include "array/tracer.h"
+#include "op/infer.h"
 
 namespace heddle {
 
@@ -19,12 +20,13 @@ BuiltUnder built_here() {
           CallSite::now()};
 }
 
-Ref<Node> make_node(Op op, Node::Inputs inputs) {
+Ref<Node> make_node(Op&& op, Node::Inputs&& inputs) {
   InlineVector<TensorSpec, 3> specs;
   specs.reserve(inputs.size());
   for (const Array& input : inputs) specs.push_back(input.spec());
-  const std::vector<TensorSpec> outputs = infer(op, {specs.begin(), specs.size()});
-  return make_ref<Node>(std::move(op), std::move(inputs), outputs, built_here());
+  const Specs outputs = infer_specs(op, {specs.begin(), specs.size()});
+  return make_ref<Node>(std::move(op), std::move(inputs),
+                        std::span(outputs.begin(), outputs.size()), built_here());
 }
 
 Node::Inputs inputs_of(std::vector<Array> arrays) {
@@ -149,7 +151,7 @@ StreamScope::~StreamScope() {
   current_stream = stream_;
 }
 
-Array make_array(Op op, Node::Inputs inputs) {
+Array make_array(Op&& op, Node::Inputs&& inputs) {
   Ref<Node> node = make_node(std::move(op), std::move(inputs));
   require(node->output_count() == 1, ErrorCode::invalid_argument,
           "apply: {} has {} outputs; use apply_multi", name(node->op()), node->output_count());

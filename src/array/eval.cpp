@@ -91,7 +91,7 @@ class Evaluation {
       tape_.entries[entry].node = node;
       return;
     }
-    if (std::optional<Node::Inputs> inputs = node->claim()) {
+    if (std::optional<Node::Inputs> inputs = node->claim(thread_)) {
       compute(node, std::move(*inputs));
     } else if (!node->settled()) {
       wait_for(*node);
@@ -131,10 +131,11 @@ class Evaluation {
 
   void wait_for(const Node& node) {
     launcher_.batches().submit_all();  // so that others who wait for this thread need not in turn
-    require(EvaluatingThread::current().wait_for(node), ErrorCode::invalid_argument,
+    require(thread_.wait_for(node), ErrorCode::invalid_argument,
             "eval: '{}' is being evaluated by a call that waits for this one", name(node.op()));
   }
 
+  EvaluatingThread& thread_ = EvaluatingThread::current();
   Tape tape_;
   Launcher launcher_;
   std::vector<TensorSpec> specs_;  // of the inputs of the node being run, for errors

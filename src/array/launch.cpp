@@ -32,7 +32,7 @@ std::span<const OperandSpec> span_of(const OperandSpecs& specs) {
   return {specs.begin(), specs.size()};
 }
 
-OperandList one(Operand operand) {
+OperandList only(Operand operand) {
   OperandList operands;
   operands.push_back(std::move(operand));
   return operands;
@@ -87,7 +87,7 @@ Operand Launcher::operand_of(const Array& input) {
   return {view, waits ? batches_.writing(*view.buffer) : nullptr, unshared, false};
 }
 
-void Launcher::run(const Ref<Node>& node, OperandList operands) {
+void Launcher::run(const Ref<Node>& node, OperandList&& operands) {
   ++counts_.nodes;
   OperandList results = results_of(*node, std::move(operands));
   for (std::uint32_t i = 0; i < node->output_count(); ++i) {
@@ -108,7 +108,7 @@ void Launcher::join(const Ref<Node>& node, const OperandList& results) {
   batches_.join(*batch, node);
 }
 
-OperandList Launcher::results_of(const Node& node, OperandList operands) {
+OperandList Launcher::results_of(const Node& node, OperandList&& operands) {
   if (const auto* depends = std::get_if<Depends>(&node.op())) {
     while (operands.size() > static_cast<std::size_t>(depends->values)) {
       batches_.throw_known_error(*operands.back().view.buffer);
@@ -117,12 +117,12 @@ OperandList Launcher::results_of(const Node& node, OperandList operands) {
     return operands;
   }
   if (is_view(node.op())) {
-    return one(run_view(node.op(), std::move(operands.front()), node.spec(0)));
+    return only(run_view(node.op(), std::move(operands.front()), node.spec(0)));
   }
   return compute(node, std::move(operands));
 }
 
-OperandList Launcher::compute(const Node& node, OperandList operands) {
+OperandList Launcher::compute(const Node& node, OperandList&& operands) {
   const Op& op = node.op();
   if (std::holds_alternative<Contiguous>(op) && is_contiguous(operands.front().view.operand)) {
     return operands;
@@ -130,7 +130,7 @@ OperandList Launcher::compute(const Node& node, OperandList operands) {
   if (const auto* as = std::get_if<Reinterpret>(&op)) {
     const View& view = operands.front().view;
     if (auto where = reinterpreted_view(as->dtype, view.operand, view.offset)) {
-      return one(moved_view(std::move(operands.front()), std::move(*where), node.spec(0)));
+      return only(moved_view(std::move(operands.front()), std::move(*where), node.spec(0)));
     }
   }
   if (writes_state(op) && !is_contiguous(operands.front().view.operand)) {
@@ -152,31 +152,26 @@ OperandList Launcher::compute(const Node& node, OperandList operands) {
   return run_op(batches_.of(cpu), op, std::move(operands), specs);
 }
 
-OperandList Launcher::run_op(Batch& batch, const Op& op, OperandList operands,
+OperandList Launcher::run_op(Batch& batch, const Op& op, OperandList&& operands,
                              std::span<const TensorSpec> outputs) {
-  const OperandSpecs inputs = specs_of(operands);
-  if (!batch.on_cpu) {
-    return run_legal(batch, op, legalize(*batch.device, op, span_of(inputs)), std::move(operands),
-                     outputs);
-  }
   KernelMemo& memo = KernelMemo::of_thread();
-  const bool here = std::ranges::all_of(
-      operands, [&](const Operand& o) { return &o.view.buffer->device() == batch.device; });
+  const bool here = batch.on_cpu && std::ranges::all_of(operands, [&](const Operand& o) {
+                      return &o.view.buffer->device() == batch.device;
+                    });
   if (here) {
-    if (const KernelMemo::Entry* known = memo.find(op, span_of(inputs))) {
-      // A copy: a kernel that evaluates may push the entry out.
-      const std::shared_ptr<const Kernel> kernel = known->kernel;
-      return launch(batch, kernel, std::move(operands), known->outputs);
+    const KernelMemo::Use use(memo);
+    if (const KernelMemo::Entry* known = memo.find(op, operands)) {
+      return launch(batch, known->kernel, std::move(operands), known->outputs);
     }
   }
-  Legal legal = legalize(*batch.device, op, span_of(inputs));
+  Legal legal = legalize(*batch.device, op, span_of(specs_of(operands)));
   if (here && legal.how == Legal::How::direct && legal.kernel) {
-    memo.add(op, span_of(inputs), legal.kernel, output_operands(op, outputs));
+    memo.add(op, operands, legal.kernel, output_operands(op, outputs));
   }
   return run_legal(batch, op, std::move(legal), std::move(operands), outputs);
 }
 
-OperandList Launcher::run_legal(Batch& batch, const Op& op, Legal legal, OperandList operands,
+OperandList Launcher::run_legal(Batch& batch, const Op& op, Legal legal, OperandList&& operands,
                                 std::span<const TensorSpec> outputs) {
   if (legal.how == Legal::How::no) {
     refuse(op, span_of(specs_of(operands)), batch.device->name(), legal.reason);
@@ -254,7 +249,7 @@ class StepValues {
 
 }  // namespace
 
-OperandList Launcher::run_lowered(Batch& batch, const Lowered& lowered, OperandList operands) {
+OperandList Launcher::run_lowered(Batch& batch, const Lowered& lowered, OperandList&& operands) {
   StepValues values(lowered, std::move(operands));
   for (std::size_t i = 0; i < lowered.steps.size(); ++i) {
     const LoweredStep& step = lowered.steps[i];
@@ -266,7 +261,8 @@ OperandList Launcher::run_lowered(Batch& batch, const Lowered& lowered, OperandL
     }
     std::vector<TensorSpec> outputs = infer(step.op, specs);
     if (is_view(step.op)) {
-      values.set(i, one(run_view(step.op, std::move(sources.front()), std::move(outputs.front()))));
+      values.set(i,
+                 only(run_view(step.op, std::move(sources.front()), std::move(outputs.front()))));
     } else {
       values.set(i, run_op(batch, step.op, std::move(sources), outputs));
     }
@@ -279,7 +275,7 @@ OperandList Launcher::run_lowered(Batch& batch, const Lowered& lowered, OperandL
 // ---- Kernels
 
 OperandList Launcher::launch(Batch& batch, const std::shared_ptr<const Kernel>& kernel,
-                             OperandList operands, std::span<const OperandSpec> outputs) {
+                             OperandList&& operands, std::span<const OperandSpec> outputs) {
   OperandList results;
   results.reserve(outputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -350,7 +346,7 @@ Operand Launcher::contiguous_copy(Operand operand) {
   const OperandSpec output = OperandSpec::contiguous(input.spec);
   const Prepared prepared = device.prepare_cached(Contiguous{}, {&input, 1}, {&output, 1});
   if (!prepared) refuse(Contiguous{}, {&input, 1}, device.name(), prepared.reason);
-  return std::move(launch(batch, prepared.kernel, one(std::move(operand)), {&output, 1}).front());
+  return std::move(launch(batch, prepared.kernel, only(std::move(operand)), {&output, 1}).front());
 }
 
 // ---- From device to device

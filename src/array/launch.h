@@ -8,19 +8,10 @@
 #include <span>
 
 #include "array/batches.h"
-#include "base/inline_vector.h"
+#include "array/operand.h"
 #include "device/lower.h"
 
 namespace heddle {
-
-/// A value on its way into an op or out of it.
-struct Operand {
-  View view;
-  Batch* batch = nullptr;  // the open batch that makes it, or null
-  bool unshared = false;   // nobody else can see the memory: it may be written over
-  bool written = false;    // the memory was written by the work of the op being run
-};
-using OperandList = InlineVector<Operand, 3>;
 
 /// What evaluation has done since the process began: for tests and profiles.
 struct EvalCounts {
@@ -45,7 +36,7 @@ class Launcher {
   /// Runs the op of a claimed node and gives the node its results. The node is settled on return,
   /// or once the batch that it joined is submitted. Throws what goes wrong until then; the node is
   /// then the caller's to fail.
-  void run(const Ref<Node>& node, OperandList operands);
+  void run(const Ref<Node>& node, OperandList&& operands);
 
   Batches& batches() noexcept { return batches_; }
 
@@ -61,16 +52,16 @@ class Launcher {
   };
 
   void join(const Ref<Node>& node, const OperandList& results);
-  OperandList results_of(const Node& node, OperandList operands);
-  OperandList compute(const Node& node, OperandList operands);
-  OperandList run_op(Batch& batch, const Op& op, OperandList operands,
+  OperandList results_of(const Node& node, OperandList&& operands);
+  OperandList compute(const Node& node, OperandList&& operands);
+  OperandList run_op(Batch& batch, const Op& op, OperandList&& operands,
                      std::span<const TensorSpec> outputs);
-  OperandList run_legal(Batch& batch, const Op& op, Legal legal, OperandList operands,
+  OperandList run_legal(Batch& batch, const Op& op, Legal legal, OperandList&& operands,
                         std::span<const TensorSpec> outputs);
-  OperandList run_lowered(Batch& batch, const Lowered& lowered, OperandList operands);
+  OperandList run_lowered(Batch& batch, const Lowered& lowered, OperandList&& operands);
   Operand run_view(const Op& op, Operand operand, TensorSpec result);
   OperandList launch(Batch& batch, const std::shared_ptr<const Kernel>& kernel,
-                     OperandList operands, std::span<const OperandSpec> outputs);
+                     OperandList&& operands, std::span<const OperandSpec> outputs);
   Operand place_output(Batch& batch, const Kernel& kernel, std::size_t output,
                        const OperandSpec& spec, OperandList& operands);
   View workspace(Batch& batch, std::size_t bytes);

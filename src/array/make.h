@@ -6,6 +6,6 @@
 namespace heddle {
 
 /// `apply` for a short list of inputs, without a vector.
-Array make_array(Op op, Node::Inputs inputs);
+Array make_array(Op&& op, Node::Inputs&& inputs);
 
 }  // namespace heddle

@@ -27,7 +27,7 @@ std::shared_ptr<const Failure> out_of_host_memory() noexcept {
   return instance;
 }
 
-Node::Node(Op op, Inputs inputs, std::span<const TensorSpec> outputs, BuiltUnder context)
+Node::Node(Op&& op, Inputs&& inputs, std::span<const TensorSpec> outputs, BuiltUnder&& context)
     : leaf_(heddle::is_leaf(op)),
       sequence_(next_sequence()),
       inputs_(std::move(inputs)),
@@ -63,13 +63,13 @@ void Node::wait_while_running() const noexcept {
   while (state() == State::running) state_.wait(State::running, std::memory_order_acquire);
 }
 
-std::optional<Node::Inputs> Node::claim() {
+std::optional<Node::Inputs> Node::claim(EvaluatingThread& owner) {
   const std::lock_guard lock(mutex_);
   if (state() != State::pending) return std::nullopt;
   const bool traced = built_.tracer && built_.tracer->open();
   Inputs inputs =
       traced ? Inputs(std::span<const Array>(inputs_.begin(), inputs_.size())) : std::move(inputs_);
-  owner_.store(&EvaluatingThread::current(), std::memory_order_release);
+  owner_.store(&owner, std::memory_order_release);
   state_.store(State::running, std::memory_order_release);
   return inputs;
 }

@@ -48,7 +48,7 @@ class Node final : public RefCounted {
   enum class State : std::uint8_t { pending, running, retained, done, failed };
   using Inputs = InlineVector<Array, 3>;  // as many as most ops have
 
-  Node(Op op, Inputs inputs, std::span<const TensorSpec> outputs, BuiltUnder context);
+  Node(Op&& op, Inputs&& inputs, std::span<const TensorSpec> outputs, BuiltUnder&& context);
   /// A value that exists: done from the start. The value is in `view`, which need not be how
   /// `constant` holds it.
   Node(Constant constant, View view);
@@ -102,7 +102,7 @@ class Node final : public RefCounted {
 
   /// Pending to running: the inputs, which the node no longer holds unless it is traced. Nothing if
   /// someone else was first.
-  std::optional<Inputs> claim();
+  std::optional<Inputs> claim(EvaluatingThread& owner);
   /// Keeps the memory of an output, still unseen by other threads.
   void set_result(std::uint32_t output, View view) noexcept;
   /// Running to done (or retained), or failed; wakes those who wait.

@@ -30,7 +30,7 @@ bool has_fractions(DType dtype) {
 }
 
 /// `op` of both in `dtype`.
-Array pairwise(Op op, DType dtype, const Arg& a, const Arg& b) {
+Array pairwise(Op&& op, DType dtype, const Arg& a, const Arg& b) {
   Node::Inputs inputs;
   inputs.push_back(cast_to(dtype, a));
   inputs.push_back(cast_to(dtype, b));

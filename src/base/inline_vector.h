@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <new>
 #include <span>
@@ -20,6 +21,8 @@ class InlineVector {
     reserve(values.size());
     for (const T& value : values) push_back(value);
   }
+  InlineVector(std::initializer_list<T> values)
+      : InlineVector(std::span<const T>(values.begin(), values.size())) {}
   InlineVector(InlineVector&& other) noexcept : InlineVector() { take(std::move(other)); }
   InlineVector& operator=(InlineVector&& other) noexcept {
     if (this == &other) return *this;

@@ -69,7 +69,7 @@ void Operands::check_one_dtype(std::size_t first) const {
   }
 }
 
-std::vector<TensorSpec> infer(const Op& op, std::span<const TensorSpec> inputs) {
+Specs infer_specs(const Op& op, std::span<const TensorSpec> inputs) {
   const std::string_view op_name = name(op);
   try {
     const Operands operands(op_name, inputs);
@@ -82,6 +82,11 @@ std::vector<TensorSpec> infer(const Op& op, std::span<const TensorSpec> inputs) 
     if (message.starts_with(fmt::format("{}: ", op_name))) throw;
     fail(error.code(), "{}: {}", op_name, message);
   }
+}
+
+std::vector<TensorSpec> infer(const Op& op, std::span<const TensorSpec> inputs) {
+  const Specs specs = infer_specs(op, inputs);
+  return {specs.begin(), specs.end()};
 }
 
 }  // namespace heddle

@@ -7,12 +7,13 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/inline_vector.h"
 #include "heddle/op.h"
 #include "tensor/format.h"
 
 namespace heddle {
 
-using Specs = std::vector<TensorSpec>;
+using Specs = InlineVector<TensorSpec, 2>;  // most ops have one output
 
 std::string to_string(std::span<const TensorSpec> specs);  // "f32[2], i32[]"
 
@@ -53,6 +54,9 @@ class Operands {
   std::string_view op_;
   std::span<const TensorSpec> inputs_;
 };
+
+/// `infer` without a vector.
+Specs infer_specs(const Op& op, std::span<const TensorSpec> inputs);
 
 // Leaves and views (infer_view.cpp)
 Specs infer_op(const Constant&, const Operands&);

@@ -156,7 +156,7 @@ Specs infer_op(const ExpandDims& op, const Operands& in) {
 Specs infer_op(const Depends& op, const Operands& in) {
   in.check(op.values >= 1 && op.values <= static_cast<std::int64_t>(in.size()),
            "{} values of {} inputs ({})", op.values, in.size(), to_string(in.all()));
-  return {in.all().begin(), in.all().begin() + op.values};
+  return Specs(in.all().first(static_cast<std::size_t>(op.values)));
 }
 
 Specs infer_op(const AsStrided& op, const Operands& in) {

@@ -10,6 +10,7 @@ void Buffer::note_write(Ref<Completion> end) {
   const std::lock_guard lock(mutex_);
   std::swap(reads, reads_);
   std::swap(write_, end);
+  noted_.store(true, std::memory_order_release);
 }
 
 void Buffer::note_read(Ref<Completion> end) {
@@ -21,14 +22,17 @@ void Buffer::note_read(Ref<Completion> end) {
     return true;
   });
   reads_.push_back(std::move(end));
+  noted_.store(true, std::memory_order_release);
 }
 
 Ref<Completion> Buffer::last_write() const {
+  if (!noted_.load(std::memory_order_acquire)) return nullptr;
   const std::lock_guard lock(mutex_);
   return write_;
 }
 
 std::vector<Ref<Completion>> Buffer::last_uses() const {
+  if (!noted_.load(std::memory_order_acquire)) return {};
   const std::lock_guard lock(mutex_);
   std::vector<Ref<Completion>> uses = reads_;
   if (write_) uses.insert(uses.begin(), write_);

@@ -67,6 +67,24 @@ TEST(InFlight, OtherStreamsAreNotHeldUp) {
   gate.count_down();
 }
 
+TEST(InFlight, ViewsAndLaterWorkDoNotWait) {
+  TestDevice device("gated", {.later = true, .hide_memory = true});
+  std::latch gate(1);
+  device.on_launch = [&] { gate.wait(); };
+  const DeviceScope scope(device);
+  const Array x = exp(reshape(arange(6.0), {2, 3}) * 0.0f);
+  async_eval(x);
+  const Array nothing = slice(transpose(x), {0, 0}, {3, 2}, {-1, 1});
+  const Array backwards = slice(transpose(x), {2, 1}, {-4, 2}, {-1, 1});
+  const Array later = x + 3;
+  async_eval(nothing, backwards, later);  // would never return if it waited
+  EXPECT_FALSE(x.is_available() || backwards.is_available() || later.is_available());
+  gate.count_down();
+  EXPECT_THAT(values<float>(backwards), testing::ElementsAre(1, 1, 1));
+  EXPECT_THAT(values<float>(later), testing::Each(4.0f));
+  EXPECT_THAT(values<float>(nothing), testing::IsEmpty());
+}
+
 // ---- Memory
 
 TEST(InFlight, DeadIntermediatesOfABatchAreUsedAgain) {

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstring>
+#include <typeinfo>
 
 #include "base/check.h"
 #include "device/cpu/kernel.h"
@@ -22,7 +23,7 @@ class Operands {
   std::span<const Operand> from(std::size_t n) const { return all_.subspan(n); }
 
  private:
-  static constexpr std::size_t kInPlace = 64;
+  static constexpr std::size_t kInPlace = 16;
   std::array<Operand, kInPlace> few_;
   std::vector<Operand> many_;
   std::span<Operand> all_;
@@ -30,14 +31,15 @@ class Operands {
 
 const CpuKernel& cpu_kernel(const std::shared_ptr<const Kernel>& kernel, std::size_t inputs,
                             std::size_t outputs) {
-  const auto* own = dynamic_cast<const CpuKernel*>(kernel.get());
-  require(own != nullptr, ErrorCode::invalid_argument, "cpu: a kernel that it did not prepare");
-  const KernelTraits& traits = own->traits();
+  const Kernel* any = kernel.get();
+  require(any && typeid(*any) == typeid(CpuKernel), ErrorCode::invalid_argument,
+          "cpu: a kernel that it did not prepare");
+  const KernelTraits& traits = any->traits();
   require(traits.reads.size() == inputs && traits.writes.size() == outputs,
           ErrorCode::invalid_argument,
           "cpu: the kernel takes {} inputs and {} outputs, {} and {} were given",
           traits.reads.size(), traits.writes.size(), inputs, outputs);
-  return *own;
+  return static_cast<const CpuKernel&>(*any);
 }
 
 std::int64_t read_extent(const std::byte* at) {
