@@ -84,6 +84,11 @@ void Batches::order(Batch& batch, const Ref<Completion>& work) {
   }
 }
 
+void Batches::order_after(Batch& batch, Batch& other) {
+  submit_or_throw(other);
+  order(batch, other.last_end);
+}
+
 void Batches::order_after_writes(Batch& batch, const Buffer& buffer) {
   for (Batch& other : batches_) {
     if (&other != &batch && other.open && other.writes.contains(&buffer)) submit_or_throw(other);

@@ -63,6 +63,8 @@ class Batches {
       throw;
     }
   }
+  /// Makes what `batch` does next come after all that `other` has done.
+  void order_after(Batch& batch, Batch& other);
   /// Makes what `batch` does next come after what writes `buffer`; or after all that uses it.
   void order_after_writes(Batch& batch, const Buffer& buffer);
   void order_after_uses(Batch& batch, const Buffer& buffer);

@@ -179,7 +179,7 @@ OperandList Launcher::run_legal(Batch& batch, const Op& op, Legal legal, Operand
     refuse(op, span_of(specs_of(operands)), batch.device->name(), legal.reason);
   }
   for (Operand& operand : operands) {
-    if (&operand.view.buffer->device() != batch.device) operand = move_to(batch, operand.view);
+    if (&operand.view.buffer->device() != batch.device) operand = move_to(batch, operand);
   }
   if (legal.how == Legal::How::lowered) {
     return run_lowered(batch, legal.lowered, std::move(operands));
@@ -275,6 +275,13 @@ OperandList Launcher::run_lowered(Batch& batch, const Lowered& lowered, OperandL
 
 // ---- Kernels
 
+/// The batch that makes an intermediate may no longer know its node (Batches::release), and then
+/// the buffer learns of no write.
+void Launcher::order_after_writes(Batch& batch, const Operand& operand) {
+  if (operand.batch && operand.batch != &batch) batches_.order_after(batch, *operand.batch);
+  batches_.order_after_writes(batch, *operand.view.buffer);
+}
+
 OperandList Launcher::launch(Batch& batch, const std::shared_ptr<const Kernel>& kernel,
                              OperandList operands, std::span<const OperandSpec> outputs) {
   OperandList results;
@@ -286,7 +293,7 @@ OperandList Launcher::launch(Batch& batch, const std::shared_ptr<const Kernel>& 
   InlineVector<View, 1> targets;
   inputs.reserve(operands.size());
   for (Operand& operand : operands) {
-    batches_.order_after_writes(batch, *operand.view.buffer);
+    order_after_writes(batch, operand);
     batches_.note_read(batch, operand.view.buffer, operand.unshared || operand.written);
     inputs.push_back(std::move(operand.view));
   }
@@ -352,7 +359,8 @@ Operand Launcher::contiguous_copy(Operand operand) {
 
 // ---- From device to device
 
-Operand Launcher::move_to(Batch& batch, const View& view) {
+Operand Launcher::move_to(Batch& batch, const Operand& operand) {
+  const View& view = operand.view;
   Device& device = *batch.device;
   Device& source = view.buffer->device();
   if (&source == &device) return {view};
@@ -366,11 +374,12 @@ Operand Launcher::move_to(Batch& batch, const View& view) {
   // Host memory is copied by the device that reads it. What a device made, it copies itself, into
   // memory that the host sees, as part of the submission that makes it.
   const bool from_host = &source == &cpu_device();
-  Batch* maker = from_host ? &batch : batches_.writing(*view.buffer);
+  Batch* maker = from_host ? &batch : operand.batch;
+  if (!maker) maker = batches_.writing(*view.buffer);
   if (!maker) maker = &batches_.of(source);
   Ref<Buffer> target =
       batches_.allocate(device, bytes, from_host ? MemoryKind::local : MemoryKind::host_visible);
-  batches_.order_after_writes(*maker, *view.buffer);
+  order_after_writes(*maker, operand);
   batches_.note_read(*maker, view.buffer, false);
   batches_.note_copy(*maker, target);
   batches_.add_to(*maker,
@@ -386,10 +395,10 @@ Operand Launcher::move_to(Batch& batch, const View& view) {
 View Launcher::read_on_host(const View& view) {
   Batch& cpu = batches_.of(cpu_device());
   View result = view;
-  if (!view.buffer->host()) result = move_to(cpu, view).view;
+  if (!view.buffer->host()) result = move_to(cpu, {view}).view;
   result.buffer->wait_for_writes();
   if (is_contiguous(result.operand)) return result;
-  result = move_to(cpu, result).view;
+  result = move_to(cpu, {result}).view;
   result.buffer->wait_for_writes();
   return contiguous_copy({result}).view;
 }

@@ -16,7 +16,7 @@ namespace heddle {
 /// A value on its way into an op or out of it.
 struct Operand {
   View view;
-  Batch* batch = nullptr;  // the open batch that makes it, or null
+  Batch* batch = nullptr;  // the batch of this evaluation that makes it, or null
   bool unshared = false;   // nobody else can see the memory: it may be written over
   bool written = false;    // the memory was written by the work of the op being run
 };
@@ -73,11 +73,13 @@ class Launcher {
                      OperandList operands, std::span<const OperandSpec> outputs);
   Operand place_output(Batch& batch, const Kernel& kernel, std::size_t output,
                        const OperandSpec& spec, OperandList& operands);
+  /// Makes what `batch` does next come after what makes the operand.
+  void order_after_writes(Batch& batch, const Operand& operand);
   View workspace(Batch& batch, std::size_t bytes);
   /// A row-major copy on the device that holds `view`.
   Operand contiguous_copy(Operand operand);
-  /// The value in memory of the batch's device: `view` itself, or a copy with the same layout.
-  Operand move_to(Batch& batch, const View& view);
+  /// The value in memory of the batch's device: where it is, or a copy with the same layout.
+  Operand move_to(Batch& batch, const Operand& operand);
 
   Batches batches_;
   std::deque<Copied> copied_;  // the latest, for what several nodes read
