@@ -33,6 +33,19 @@ std::size_t first_open_wait(std::span<const Step> steps) {
   return steps.size();
 }
 
+/// Where an element-wise kernel may write over contiguous inputs, those that fill their memory in
+/// another order: whoever donates must look at how they lie.
+void offer_any_order(const Op& op, std::span<const OperandSpec> inputs,
+                     std::span<const OperandSpec> outputs, KernelTraits& traits) {
+  if (!std::holds_alternative<Unary>(op) && !std::holds_alternative<Binary>(op)) return;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const TensorSpec& spec = inputs[i].spec;
+    const bool fills = inputs[i].layout.kind == LayoutKind::strided && !is_contiguous(inputs[i]) &&
+                       span_bytes(inputs[i]) == byte_size(spec);
+    if (fills && spec == outputs[0].spec) traits.aliases.push_back({0, i, false});
+  }
+}
+
 }  // namespace
 
 void poison(std::byte* memory, std::size_t bytes) {
@@ -70,6 +83,7 @@ std::shared_ptr<Queue> AsyncDevice::Impl::open_queue() {
       if (known->ended) closed.push_back(known);
       return known->ended;
     });
+    queue->delay = options.delay + options.lag * static_cast<int>(queues.size());
     queues.push_back(queue);
     queue->worker = std::thread([this, queue = queue.get()] { work(*queue); });
   }
@@ -141,7 +155,10 @@ void AsyncDevice::Impl::work(Queue& queue) {
     lock.unlock();
     std::exception_ptr error;
     try {
-      if (!skipped) run(*submission);
+      if (!skipped) {
+        std::this_thread::sleep_for(queue.delay);
+        run(*submission);
+      }
     } catch (...) {
       error = std::current_exception();
     }
@@ -164,7 +181,6 @@ void AsyncDevice::Impl::end(Queue& queue, std::exception_ptr error) {
 }
 
 void AsyncDevice::Impl::run(Submission& submission) {
-  std::this_thread::sleep_for(options.delay);
   const std::span<Step> steps(submission.steps);
   // What lies behind a wait may be in use until the wait is over.
   const auto poison_from = [&](std::size_t begin) {
@@ -313,7 +329,10 @@ Prepared AsyncDevice::prepare(const Op& op, std::span<const OperandSpec> inputs,
   }
   Prepared prepared = cpu_device().prepare(op, inputs, outputs);
   if (!prepared) return prepared;
-  return {std::make_shared<AsyncKernel>(std::move(prepared.kernel), impl_->options.workspace), {}};
+  KernelTraits traits = prepared.kernel->traits();
+  traits.workspace_bytes += impl_->options.workspace;
+  if (impl_->options.offers_any_order) offer_any_order(op, inputs, outputs, traits);
+  return {std::make_shared<AsyncKernel>(std::move(prepared.kernel), std::move(traits)), {}};
 }
 
 std::optional<LayoutKind> AsyncDevice::preferred_layout(const Op& op, std::size_t operand,
