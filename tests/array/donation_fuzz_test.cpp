@@ -119,13 +119,13 @@ TEST(DonationFuzz, OnSeveralStreams) {
   uneven.hides_local = true;
   uneven.lag = std::chrono::microseconds(150);
   AsyncDevice device(uneven);
-  fuzz(6000, rounds_asked() / 4 + 1, {&device, false, {device.new_stream(), device.new_stream()}});
+  fuzz(6000, rounds_asked() / 2 + 1, {&device, false, {device.new_stream(), device.new_stream()}});
 }
 TEST(DonationFuzz, OnSeveralStreamsBesideTheCpu) {
   AsyncOptions uneven = quick();
   uneven.lag = std::chrono::microseconds(150);
   AsyncDevice device(uneven);
-  fuzz(7000, rounds_asked() / 4 + 1, {&device, true, {device.new_stream(), device.new_stream()}});
+  fuzz(7000, rounds_asked() / 2 + 1, {&device, true, {device.new_stream(), device.new_stream()}});
 }
 
 bool is_simple(const Op& op) {

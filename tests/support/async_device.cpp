@@ -33,11 +33,13 @@ std::size_t first_open_wait(std::span<const Step> steps) {
   return steps.size();
 }
 
-/// Where an element-wise kernel may write over contiguous inputs, those that fill their memory in
-/// another order: whoever donates must look at how they lie.
+/// What goes element by element could write over an input whose elements lie as the output's do. It
+/// offers those that fill their memory in another order too: whoever donates must look.
 void offer_any_order(const Op& op, std::span<const OperandSpec> inputs,
                      std::span<const OperandSpec> outputs, KernelTraits& traits) {
-  if (!std::holds_alternative<Unary>(op) && !std::holds_alternative<Binary>(op)) return;
+  const bool by_element = std::holds_alternative<Unary>(op) || std::holds_alternative<Binary>(op) ||
+                          std::holds_alternative<Contiguous>(op);
+  if (!by_element) return;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const TensorSpec& spec = inputs[i].spec;
     const bool fills = inputs[i].layout.kind == LayoutKind::strided && !is_contiguous(inputs[i]) &&

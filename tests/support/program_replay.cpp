@@ -105,10 +105,11 @@ class LazyReplay {
     for (unsigned i = random_() % 3; i < 3; ++i) {
       if (const Array* value = some_value()) chosen.push_back(*value);
     }
-    switch (random_() % 4) {
+    switch (random_() % 5) {
       case 0:
-        return async_eval(chosen);
       case 1:
+        return async_eval(chosen);
+      case 2:
         scheduled_.push_back(schedule(chosen));
         return;
       default:
