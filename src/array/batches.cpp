@@ -115,10 +115,10 @@ void Batches::note_write(Batch& batch, const Buffer& buffer) {
   if (!batch.on_cpu) batch.writes.insert(&buffer);
 }
 
-void Batches::note_copy(Batch& batch, const Ref<Buffer>& target) {
+void Batches::note_write_by(Batch& batch, const Ref<Buffer>& target) {
   if (batch.on_cpu) return;
   batch.writes.insert(target.get());
-  batch.copies.push_back(target);
+  batch.others.push_back(target);
 }
 
 std::int64_t Batches::handles_on(const Buffer& buffer) const noexcept {
@@ -212,7 +212,7 @@ void Batches::note_end(const Batch& batch, const Ref<Completion>& end) {
       if (batch.writes.contains(buffer.get())) buffer->note_write(end);
     }
   }
-  for (const Ref<Buffer>& buffer : batch.copies) buffer->note_write(end);
+  for (const Ref<Buffer>& buffer : batch.others) buffer->note_write(end);
   for (const auto& [key, buffer] : batch.reads) buffer->note_read(end);
 }
 
@@ -253,7 +253,7 @@ void Batches::reset(Batch& batch) noexcept {
   batch.launches = batch.bytes = 0;
   batch.nodes.clear();
   batch.reads.clear();
-  batch.copies.clear();
+  batch.others.clear();
   batch.writes.clear();
 }
 

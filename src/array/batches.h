@@ -32,7 +32,7 @@ struct Batch {
   std::vector<Ref<Node>> nodes;                          // settled with its submission
   std::unordered_map<const Buffer*, Ref<Buffer>> reads;  // written before the batch
   std::unordered_set<const Buffer*> writes;              // compared only: they may be gone
-  std::vector<Ref<Buffer>> copies;                       // from other devices, or for them
+  std::vector<Ref<Buffer>> others;                       // written, but of no node here
   std::vector<Ref<Buffer>> spare;                        // of dead intermediates
   Ref<Buffer> scratch;                                   // workspace of launch after launch
   Ref<Completion> last_end;                              // of the batch before
@@ -71,8 +71,9 @@ class Batches {
 
   void note_read(Batch& batch, const Ref<Buffer>& buffer, bool only_owner);
   void note_write(Batch& batch, const Buffer& buffer);
-  /// `target` receives bytes from another device, or for one.
-  void note_copy(Batch& batch, const Ref<Buffer>& target);
+  /// The same for memory that no node of the batch has: `target` learns of the write when the batch
+  /// is submitted.
+  void note_write_by(Batch& batch, const Ref<Buffer>& target);
   /// Handles on `buffer` that batches hold because they read it.
   std::int64_t handles_on(const Buffer& buffer) const noexcept;
 

@@ -100,11 +100,15 @@ void Launcher::run(const Ref<Node>& node, OperandList operands) {
 void Launcher::join(const Ref<Node>& node, const OperandList& results) {
   Batch* batch = nullptr;
   for (const Operand& result : results) {
-    if (!result.batch || !result.batch->open || result.batch == batch) continue;
-    if (batch) batches_.submit_or_throw(*result.batch);
+    if (!result.batch || !result.batch->open) continue;
     if (!batch) batch = result.batch;
+    // The node joins one batch; others may have let go of the nodes whose values it passes on.
+    if (result.batch != batch) batches_.note_write_by(*result.batch, result.view.buffer);
   }
   if (!batch) return node->publish();
+  for (const Operand& result : results) {
+    if (result.batch && result.batch != batch) batches_.submit_or_throw(*result.batch);
+  }
   batches_.join(*batch, node);
 }
 
@@ -381,7 +385,7 @@ Operand Launcher::move_to(Batch& batch, const Operand& operand) {
       batches_.allocate(device, bytes, from_host ? MemoryKind::local : MemoryKind::host_visible);
   order_after_writes(*maker, operand);
   batches_.note_read(*maker, view.buffer, false);
-  batches_.note_copy(*maker, target);
+  batches_.note_write_by(*maker, target);
   batches_.add_to(*maker,
                   [&](Stream& stream) { stream.copy(view.buffer, view.offset, target, 0, bytes); });
   ++counts_.transfers;
