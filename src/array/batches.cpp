@@ -39,10 +39,12 @@ std::shared_ptr<const Failure> failure_of(const std::exception_ptr& error) noexc
 
 Batch& Batches::of(Device& device, const Ref<Stream>& stream) {
   for (Batch& batch : batches_) {
-    if (stream ? batch.stream == stream : batch.device == &device) return batch;
+    const bool is_it = stream ? batch.stream == stream : batch.by_default;
+    if (is_it && batch.device == &device) return batch;
   }
   Batch& batch = batches_.emplace_back();
   batch.device = &device;
+  batch.by_default = !stream;
   batch.stream = stream ? stream : device.default_stream();
   batch.on_cpu = &device == &cpu_device();
   return batch;

@@ -26,7 +26,8 @@ std::shared_ptr<const Failure> failure_of(const std::exception_ptr& error) noexc
 struct Batch {
   Ref<Stream> stream;
   Device* device = nullptr;
-  bool on_cpu = false;  // computes as it encodes: never open
+  bool by_default = false;  // nobody named the stream
+  bool on_cpu = false;      // computes as it encodes: never open
   bool open = false;
   std::size_t launches = 0, bytes = 0;
   std::vector<Ref<Node>> nodes;                          // settled with its submission
