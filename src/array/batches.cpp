@@ -47,11 +47,16 @@ std::shared_ptr<const Failure> failure_of(const std::exception_ptr& error) noexc
 
 Batch& Batches::of(Device& device, const Ref<Stream>& stream) {
   for (Batch& batch : batches_) {
-    if (stream ? batch.stream == stream : batch.device == &device) return batch;
+    if (stream ? batch.stream == stream : batch.by_default && batch.device == &device) return batch;
+  }
+  if (!stream) {
+    Batch& batch = of(device, device.default_stream());
+    batch.by_default = true;
+    return batch;
   }
   Batch& batch = batches_.emplace_back();
   batch.device = &device;
-  batch.stream = stream ? stream : device.default_stream();
+  batch.stream = stream;
   batch.on_cpu = &device == &cpu_device();
   return batch;
 }

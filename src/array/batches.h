@@ -27,7 +27,8 @@ using BufferSet = std::unordered_map<const Buffer*, Ref<Buffer>>;
 struct Batch {
   Ref<Stream> stream;
   Device* device = nullptr;
-  bool on_cpu = false;  // computes as it encodes: never open
+  bool by_default = false;  // also for nodes that name no stream
+  bool on_cpu = false;      // computes as it encodes: never open
   bool open = false;
   std::size_t launches = 0, bytes = 0;
   std::vector<Ref<Node>> nodes;    // settled with its submission

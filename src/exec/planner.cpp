@@ -523,8 +523,8 @@ std::vector<std::vector<Memory>> trace_memory(const Graph& graph) {
     if (is_view(node.op)) {
       const Memory& base = memory[node.inputs[0].node][node.inputs[0].output];
       const std::optional<ViewOf> view = view_of(node.op, base.operand);
-      if (node.dead && !view) {  // nobody asks for it
-        memory[n].emplace_back();
+      if (node.dead && !view) {  // nobody asks for it, but for other dead views
+        memory[n].push_back({{n, 0}, {n, 0}, 0, OperandSpec::contiguous(node.outputs[0])});
         continue;
       }
       require(view.has_value(), ErrorCode::backend, "planner: node {} {} cannot be a view of {}", n,

@@ -1,7 +1,11 @@
 // Calls that no operand makes right: counts, extents, numbers.
 #include <limits>
 
+#include <gtest/gtest.h>
+
 #include "bad_input_walk.h"
+#include "heddle/device.h"
+#include "heddle/graph.h"
 
 namespace heddle::test {
 
@@ -226,6 +230,66 @@ void add_shape(std::vector<Refused>& all) {
              });
 }
 
+void add_views(std::vector<Refused>& all) {
+  all.insert(
+      all.end(),
+      {
+          {"slice_update",
+           {"[0]", "f32[2, 3]"},
+           [] {
+             slice_update(floats({2, 3}), floats({}), {0}, {1});
+           }},
+          {"slice_update",
+           {"axis 1", "0"},
+           [] {
+             slice_update(floats({2, 3}), floats({}), {0, 0}, {1, 1}, {1, 0});
+           }},
+          {"slice_update",
+           {"f32[4]", "[1, 3]"},
+           [] {
+             slice_update(floats({2, 3}), floats({4}), {1, 0}, {2, 3});
+           }},
+          {"slice_update",
+           {"f32[1, 1, 1]", "[1, 3]"},
+           [] {
+             slice_update(floats({2, 3}), floats({1, 1, 1}), {1, 0}, {2, 3});
+           }},
+          {"slice_update",
+           {"q8_0[2, 64]"},
+           [] {
+             slice_update(blocks(), floats({}), {0, 0}, {1, 32});
+           }},
+          {"as_strided",
+           {"[7]", "f32[2, 3]", "6 elements"},
+           [] {
+             as_strided(floats({2, 3}), {7}, {1}, 0);
+           }},
+          {"as_strided", {"element -1", "f32[2]"}, [] { as_strided(floats({2}), {1}, {1}, -1); }},
+          {"as_strided", {"[-1]", "f32[2]"}, [] { as_strided(floats({2}), {2}, {-1}, 0); }},
+          {"as_strided",
+           {"[1]", "[2, 2]"},
+           [] {
+             as_strided(floats({4}), {2, 2}, {1}, 0);
+           }},
+          {"as_strided", {"[-2]"}, [] { as_strided(floats({2}), {-2}, {1}, 0); }},
+          {"as_strided",
+           {"4611686018427387904"},
+           [] { as_strided(floats({2}), {kHuge}, {kHuge}, 0); }},
+          {"as_strided", {"f32[0]"}, [] { as_strided(floats({0}), {1}, {1}, 0); }},
+          {"as_strided", {"q8_0"}, [] { as_strided(blocks(), {1}, {1}, 0); }},
+          {"view",
+           {"f32[2, 3]", "f64", "12 bytes"},
+           [] {
+             view(floats({2, 3}), DType::f64);
+           }},
+          {"view", {"f32[]", "u8"}, [] { view(floats({}), DType::u8); }},
+          {"view", {"f32[32]", "q8_0"}, [] { view(floats({32}), DType::q8_0); }},
+          {"view", {"q8_0[2, 64]"}, [] { view(blocks(), DType::u8); }},
+          {"depends", {"no inputs"}, [] { depends({}, {floats({2})}); }},
+          {"depends", {"no inputs"}, [] { depends({}, {}); }},
+      });
+}
+
 void add_elementwise(std::vector<Refused>& all) {
   all.insert(
       all.end(),
@@ -282,6 +346,12 @@ void add_elementwise(std::vector<Refused>& all) {
       });
 }
 
+/// Fails when it is evaluated.
+Array beyond() {
+  return take(floats({2}), Array({9}));
+}
+const std::vector<std::string> kOutside = {"gather_rows", "9"};
+
 void add_arrays(std::vector<Refused>& all) {
   const std::vector<float> three(3);
   all.insert(
@@ -303,6 +373,35 @@ void add_arrays(std::vector<Refused>& all) {
            [] {
              Array::from_bytes({DType::f32, {2}}, {});
            }},
+          {"eval", kOutside,
+           [] {
+             eval({floats({2}), beyond()});
+           }},
+          {"eval", kOutside, [] { beyond().eval(); }},
+          {"async_eval", kOutside, [] { async_eval(floats({2}), beyond()); }},
+          {"schedule", kOutside, [] { schedule(beyond()).eval(); }},
+          {"schedule", kOutside, [] { schedule(beyond()).async_eval(); }},
+          {"check", kOutside,
+           [] {
+             const Array failed = beyond();
+             EXPECT_THROW(failed.eval(), Error);
+             check(floats({2}), failed);
+           }},
+          {"check", kOutside,
+           [] {
+             const Array failed = beyond();
+             EXPECT_THROW(failed.eval(), Error);
+             failed.check();
+           }},
+          {"to_string", kOutside, [] { to_string(beyond()); }},
+          {"to_bytes", kOutside, [] { beyond().to_bytes(); }},
+          {"view", kOutside, [] { beyond().view(); }},
+          {"eval",
+           {"no value"},
+           [] {
+             GraphBuilder().input("x", {DType::f32, {2}}).eval();
+           }},
+          {"StreamScope", {"no stream"}, [] { const StreamScope scope(nullptr); }},
           {"from_view", {"no buffer"}, [] { Array::from_view({}); }},
           {"from_view",
            {"f32[3]", "12", "8"},
@@ -347,6 +446,7 @@ std::vector<Refused> refused_calls() {
   std::vector<Refused> all;
   add_creation(all);
   add_shape(all);
+  add_views(all);
   add_elementwise(all);
   add_refused_models(all);
   add_arrays(all);

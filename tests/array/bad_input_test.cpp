@@ -37,7 +37,11 @@ bool names_function(const std::string& message, const std::string& function) {
   // These name the op, or speak of the array itself.
   static const std::set<std::string> members = {"apply", "apply_multi", "Array", "item",
                                                 "to_vector"};
-  if (members.contains(function)) return true;
+  // These pass on the error of what they evaluate.
+  static const std::set<std::string> evaluating = {"eval",     "async_eval", "check",
+                                                   "schedule", "to_string",  "to_bytes"};
+  if (members.contains(function) || evaluating.contains(function)) return true;
+  if (function == "view" && message.starts_with("gather_rows")) return true;  // Array::view
   return has(name_in_messages(function));
 }
 
@@ -228,7 +232,8 @@ TEST(BadInput, CallsThatNoOperandMakesRight) {
 std::set<std::string> declared_functions(const std::string& header) {
   std::ifstream file(std::string(HEDDLE_SOURCE_DIR "/include/heddle/") + header);
   const std::regex declaration(
-      R"(^(?:Array|std::vector<Array>|std::string|void) (operator[^ (]+|\w+)\()");
+      R"(^(?:Array|Scheduled|std::vector<Array>|std::string|void) (operator[^ (]+|\w+)\()"
+      R"(|^class (\w+Scope) )");
   const std::regex opens(R"(^namespace (\w+) \{)"), closes(R"(^\}  // namespace (\w+))");
   std::set<std::string> found;
   std::string line, prefix;
@@ -237,7 +242,8 @@ std::set<std::string> declared_functions(const std::string& header) {
     if (std::regex_search(line, match, opens) && match[1] != "heddle")
       prefix = match[1].str() + "::";
     if (std::regex_search(line, match, closes)) prefix.clear();
-    if (std::regex_search(line, match, declaration)) found.insert(prefix + match[1].str());
+    if (std::regex_search(line, match, declaration))
+      found.insert(prefix + match[1].str() + match[2].str());
   }
   return found;
 }

@@ -2,6 +2,8 @@
 
 #include <string_view>
 
+#include "heddle/device.h"
+
 namespace heddle::test {
 
 Array zeros_of(const TensorSpec& spec) {
@@ -129,6 +131,21 @@ void add_shape(std::vector<Walked>& all) {
   add("slice", "f32[2, 3]", [](const Arrays& in) {
     return slice(in[0], {1, 2}, {-9, -9}, {-1, -2});
   });
+  add("slice_update", "f32[2, 256], f32[256]", [](const Arrays& in) {
+    return slice_update(in[0], in[1], {1, 0}, {2, 256});
+  });
+  add("slice_update", "f32[2, 3], f32[2, 1]", [](const Arrays& in) {
+    return slice_update(in[0], in[1], {1, 2}, {-9, -9}, {-1, -2});
+  });
+  add("as_strided", "f32[2, 256]", [](const Arrays& in) {
+    return as_strided(in[0], {2, 255}, {-1, 2}, 1);
+  });
+  add("view", "f32[2, 256]", [](const Arrays& in) { return view(in[0], DType::u8); });
+  add("view", "f32[2, 256]", [](const Arrays& in) { return view(in[0], DType::complex64); });
+  add("view", "u8[3]", [](const Arrays& in) { return view(in[0], DType::bool_); });
+  all.push_back({"depends", "f32[2, 256], f32[3], i32[]", [](const Arrays& in) {
+                   return depends({in[0], in[1]}, {in[2]});
+                 }});
   add("concatenate", "f32[2, 256], f32[1, 256]", [](const Arrays& in) { return concatenate(in); });
   add("stack", "f32[2, 256], f32[2, 256]", [](const Arrays& in) { return stack(in); });
   all.push_back({"split", "f32[2, 256]", [](const Arrays& in) { return split(in[0], 2); }});
@@ -227,6 +244,29 @@ void add_arrays(std::vector<Walked>& all) {
   all.push_back({"apply_multi", "f32[2, 256], f32[3, 256]",
                  [](const Arrays& in) { return apply_multi(Linear{}, in); }});
   add("eval", [](const Arrays& in) { return eval(in), in[0]; });
+  add("eval", [](const Arrays& in) { return in[0].eval(), in[0]; });
+  add("async_eval", [](const Arrays& in) { return async_eval(in), in[0]; });
+  add("check", [](const Arrays& in) { return check(in), in[0].check(), in[0]; });
+  add("schedule", [](const Arrays& in) { return schedule(in).eval(), in[0]; });
+  add("schedule", [](const Arrays& in) { return schedule(in).async_eval(), in[0]; });
+  add("StreamScope", [](const Arrays& in) {
+    const StreamScope scope(cpu_device().new_stream());
+    return contiguous(in[0]);
+  });
+  add("DeviceScope", [](const Arrays& in) {
+    const DeviceScope scope(cpu_device());
+    return contiguous(in[0]);
+  });
+  add("shape", [](const Arrays& in) { return in[0].ndim() ? Array(in[0].shape(-1)) : in[0]; });
+  add("to_bytes", [](const Arrays& in) { return in[0].to_bytes(), in[0]; });
+  add("view", [](const Arrays& in) { return Array::from_view(in[0].view()); });
+  add("from_view", [](const Arrays& in) { return Array::from_view(in[0].view()); });
+  add("from_bytes",
+      [](const Arrays& in) { return Array::from_bytes(in[0].spec(), in[0].to_bytes()); });
+  add("copy_to", [](const Arrays& in) {
+    std::vector<std::byte> bytes(in[0].nbytes());
+    return in[0].copy_to(bytes), in[0];
+  });
   add("to_string", [](const Arrays& in) { return to_string(in[0]), in[0]; });
 }
 

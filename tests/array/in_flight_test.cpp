@@ -297,6 +297,21 @@ TEST(Streams, AreOrderedByWhatTheyReadAndWrite) {
   }
 }
 
+TEST(Streams, ValuesPassedOnTogetherAreWaitedForOneByOne) {
+  AsyncDevice device({.hides_local = true, .delay = 0us, .lag = 5ms});
+  const Ref<Stream> slow = device.new_stream();
+  const DeviceScope scope(device);
+  const auto ones = [] { return exp(arange(4096.0) * 0.0f); };
+  const Array passed = [&] {
+    const Array fast_one = ones();
+    const StreamScope slower(slow);
+    return depends({fast_one, ones(), ones() + ones()}, {})[2];
+  }();
+  const Array total = sum(passed);
+  async_eval(total);
+  EXPECT_FLOAT_EQ(total.item<float>(), 8192.0f);
+}
+
 TEST(Streams, MayBeUsedFromAnyThread) {
   AsyncDevice device({.hides_local = true});
   const Ref<Stream> stream = device.new_stream();

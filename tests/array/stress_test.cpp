@@ -101,6 +101,7 @@ class Player {
           check(value);
       }
     }
+    scheduled_.reset();
     values_.clear();
   }
 
@@ -112,8 +113,25 @@ class Player {
       if (value) some.push_back(*value);
     }
     try {
-      eval(some);
+      evaluate(some);
     } catch (const Error&) {  // `check` asks which, and what it says
+    }
+  }
+
+  /// In one of all ways; what is scheduled starts when the next is, or never.
+  void evaluate(const std::vector<Array>& some) {
+    switch (random_() % 4) {
+      case 0:
+        return async_eval(some);
+      case 1: {
+        std::optional<Scheduled> last = std::exchange(scheduled_, schedule(some));
+        if (last) random_() % 2 ? last->eval() : last->async_eval();
+        return;
+      }
+      case 2:
+        return heddle::check(some);
+      default:
+        return eval(some);
     }
   }
 
@@ -166,6 +184,7 @@ class Player {
 
   Round& round_;
   std::vector<std::optional<Array>> values_;
+  std::optional<Scheduled> scheduled_;
   std::mt19937 random_;
 };
 
@@ -211,8 +230,10 @@ void play_round(unsigned seed, const Mode& mode) {
   options.hides_local = seed % 3 == 0;
   AsyncDevice device(options);
   std::mt19937 random(seed);
-  std::vector<Array> values = build_values(round.program, [&]() -> Device* {
-    return mode.on_device && random() % 3 != 0 ? &device : nullptr;
+  const std::vector<Ref<Stream>> streams = {nullptr, device.new_stream(), device.new_stream()};
+  std::vector<Array> values = build_values(round.program, [&]() -> Place {
+    if (!mode.on_device || random() % 3 == 0) return {};
+    return {&device, streams[random() % streams.size()]};
   });
   if (mode.faulty) device.fail_call(1 + random() % 80);
   const Watchdog watchdog(round.program);

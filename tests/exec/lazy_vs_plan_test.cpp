@@ -48,5 +48,21 @@ TEST(LazyAndPlanned, OnAnAsynchronousDeviceFused) {
   compare(4000, &device, true);
 }
 
+// Found by random programs: what only an order needed is dead in a graph.
+TEST(LazyAndPlanned, ADeadViewOfOneThatWouldCopyIsNoTrouble) {
+  GraphBuilder builder;
+  const Array x = builder.input("x", {DType::f32, {2, 3}});
+  const Array copied = reshape(transpose(x), {6});
+  builder.output("y", depends({x + x}, {slice(copied, {1}, {3})})[0]);
+  CompileOptions options;
+  options.verify = true;
+  const auto executable = Executable::compile(builder.build(), options);
+  const std::vector<float> values(6, 2.0f);
+  const HostTensor tensor({DType::f32, {2, 3}}, std::as_bytes(std::span(values)));
+  const std::vector<NamedTensor> inputs{{"x", tensor}};
+  executable->run(inputs);
+  EXPECT_EQ(executable->output("y").to_vector<float>(), std::vector<float>(6, 4.0f));
+}
+
 }  // namespace
 }  // namespace heddle::test

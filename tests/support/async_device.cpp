@@ -33,6 +33,21 @@ std::size_t first_open_wait(std::span<const Step> steps) {
   return steps.size();
 }
 
+/// What goes element by element could write over an input whose elements lie as the output's do. It
+/// offers those that fill their memory in another order too: whoever donates must look.
+void offer_any_order(const Op& op, std::span<const OperandSpec> inputs,
+                     std::span<const OperandSpec> outputs, KernelTraits& traits) {
+  const bool by_element = std::holds_alternative<Unary>(op) || std::holds_alternative<Binary>(op) ||
+                          std::holds_alternative<Contiguous>(op);
+  if (!by_element) return;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const TensorSpec& spec = inputs[i].spec;
+    const bool fills = inputs[i].layout.kind == LayoutKind::strided && !is_contiguous(inputs[i]) &&
+                       span_bytes(inputs[i]) == byte_size(spec);
+    if (fills && spec == outputs[0].spec) traits.aliases.push_back({0, i, false});
+  }
+}
+
 }  // namespace
 
 void poison(std::byte* memory, std::size_t bytes) {
@@ -70,6 +85,7 @@ std::shared_ptr<Queue> AsyncDevice::Impl::open_queue() {
       if (known->ended) closed.push_back(known);
       return known->ended;
     });
+    queue->delay = options.delay + options.lag * static_cast<int>(queues.size());
     queues.push_back(queue);
     queue->worker = std::thread([this, queue = queue.get()] { work(*queue); });
   }
@@ -141,7 +157,10 @@ void AsyncDevice::Impl::work(Queue& queue) {
     lock.unlock();
     std::exception_ptr error;
     try {
-      if (!skipped) run(*submission);
+      if (!skipped) {
+        std::this_thread::sleep_for(queue.delay);
+        run(*submission);
+      }
     } catch (...) {
       error = std::current_exception();
     }
@@ -164,7 +183,6 @@ void AsyncDevice::Impl::end(Queue& queue, std::exception_ptr error) {
 }
 
 void AsyncDevice::Impl::run(Submission& submission) {
-  std::this_thread::sleep_for(options.delay);
   const std::span<Step> steps(submission.steps);
   // What lies behind a wait may be in use until the wait is over.
   const auto poison_from = [&](std::size_t begin) {
@@ -313,7 +331,10 @@ Prepared AsyncDevice::prepare(const Op& op, std::span<const OperandSpec> inputs,
   }
   Prepared prepared = cpu_device().prepare(op, inputs, outputs);
   if (!prepared) return prepared;
-  return {std::make_shared<AsyncKernel>(std::move(prepared.kernel), impl_->options.workspace), {}};
+  KernelTraits traits = prepared.kernel->traits();
+  traits.workspace_bytes += impl_->options.workspace;
+  if (impl_->options.offers_any_order) offer_any_order(op, inputs, outputs, traits);
+  return {std::make_shared<AsyncKernel>(std::move(prepared.kernel), std::move(traits)), {}};
 }
 
 std::optional<LayoutKind> AsyncDevice::preferred_layout(const Op& op, std::size_t operand,

@@ -21,11 +21,13 @@ struct AsyncOptions {
   std::string name = "async";
   std::function<bool(const Op&)> accepts;      // none: every op that the CPU has a kernel for
   bool hides_local = false;                    // the host does not see MemoryKind::local
+  bool offers_any_order = false;               // to write over inputs that lie otherwise too
   bool packs = false;                          // prefers the CPU's packed layouts
   std::size_t workspace = 0;                   // bytes that each kernel asks for beyond its needs
   std::optional<std::size_t> memory_limit;     // bytes; those that work in flight uses count
   std::optional<unsigned> shuffle;             // seed; without one, steps run backwards
   std::chrono::microseconds delay{100};        // before a submission's work begins
+  std::chrono::microseconds lag{0};            // and more for each stream opened before
   std::chrono::milliseconds patience{10'000};  // of waits for other devices
 };
 

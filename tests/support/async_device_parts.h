@@ -20,15 +20,9 @@ void poison(std::byte* memory, std::size_t bytes);
 
 class AsyncKernel final : public Kernel {
  public:
-  AsyncKernel(std::shared_ptr<const Kernel> on_cpu, std::size_t workspace)
-      : Kernel(with_workspace(on_cpu->traits(), workspace)), inner(std::move(on_cpu)) {}
+  AsyncKernel(std::shared_ptr<const Kernel> on_cpu, KernelTraits traits)
+      : Kernel(std::move(traits)), inner(std::move(on_cpu)) {}
   const std::shared_ptr<const Kernel> inner;
-
- private:
-  static KernelTraits with_workspace(KernelTraits traits, std::size_t bytes) {
-    traits.workspace_bytes += bytes;
-    return traits;
-  }
 };
 
 // Steps hold memory as the host sees it and not this device's Buffers, whose handles are counted.
@@ -80,6 +74,7 @@ struct Submission {
 struct Queue {
   std::deque<std::shared_ptr<Submission>> pending;     // the first is running
   std::map<std::thread::id, std::vector<Step>> added;  // not submitted yet
+  std::chrono::microseconds delay{0};                  // before each submission's work
   bool closing = false;                                // no more will come
   bool ended = false;                                  // the thread has nothing left to do
   std::thread worker;

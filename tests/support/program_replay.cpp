@@ -43,6 +43,7 @@ class LazyReplay {
       build(s);
       drop_late(s);
       if (chance(25)) evaluate_some();
+      if (chance(25)) start_scheduled();
       if (chance(12)) hold_memory();
     }
     drop_late(kNever - 1);
@@ -64,9 +65,10 @@ class LazyReplay {
 
   bool chance(unsigned percent) { return random_() % 100 < percent; }
 
-  Device& place(const ProgramStep& step) {
-    const bool here = !run_.device || step.fails || (run_.partly && chance(40));
-    return here ? cpu_device() : *run_.device;
+  Place place(const ProgramStep& step) {
+    if (!run_.device || step.fails || (run_.partly && chance(40))) return {&cpu_device()};
+    const std::size_t stream = random_() % (run_.streams.size() + 1);
+    return {run_.device, stream < run_.streams.size() ? run_.streams[stream] : nullptr};
   }
 
   void build(std::size_t s) {
@@ -75,7 +77,7 @@ class LazyReplay {
       values_.emplace_back(array_of(program_.inputs[static_cast<std::size_t>(step.numbers[0])]));
       return;
     }
-    const DeviceScope scope(place(step));
+    const PlaceScope scope(place(step));
     std::vector<Array> operands;
     for (const std::size_t operand : step.operands) operands.push_back(*values_[operand]);
     for (const std::size_t operand : step.operands) {
@@ -103,7 +105,32 @@ class LazyReplay {
     for (unsigned i = random_() % 3; i < 3; ++i) {
       if (const Array* value = some_value()) chosen.push_back(*value);
     }
-    eval(chosen);
+    switch (random_() % 5) {
+      case 0:
+      case 1:
+        return async_eval(chosen);
+      case 2:
+        scheduled_.push_back(schedule(chosen));
+        return;
+      default:
+        return eval(chosen);
+    }
+  }
+
+  /// Starts what was scheduled some time ago, or drops it.
+  void start_scheduled() {
+    if (scheduled_.empty()) return;
+    std::swap(scheduled_[random_() % scheduled_.size()], scheduled_.back());
+    Scheduled scheduled = std::move(scheduled_.back());
+    scheduled_.pop_back();
+    switch (random_() % 3) {
+      case 0:
+        return scheduled.eval();
+      case 1:
+        return scheduled.async_eval();
+      default:
+        return;
+    }
   }
 
   void hold(std::size_t value, const Buffer& buffer, std::variant<View, Array, Graph> holder) {
@@ -162,6 +189,7 @@ class LazyReplay {
   std::mt19937 random_;
   std::vector<std::size_t> last_use_;  // by value: the last step that reads it
   std::vector<std::optional<Array>> values_;
+  std::vector<Scheduled> scheduled_;
   std::vector<Held> held_;
 };
 
@@ -171,7 +199,15 @@ std::string input_name(std::size_t input) {
 
 }  // namespace
 
-std::vector<Array> build_values(const Program& program, const std::function<Device*()>& place,
+PlaceScope::PlaceScope(const Place& place) {
+  if (place.stream) {
+    stream_.emplace(place.stream);
+  } else if (place.device) {
+    device_.emplace(*place.device);
+  }
+}
+
+std::vector<Array> build_values(const Program& program, const std::function<Place()>& place,
                                 const std::function<Array(std::size_t)>& input) {
   std::vector<Array> values;
   for (const ProgramStep& step : program.steps) {
@@ -180,9 +216,7 @@ std::vector<Array> build_values(const Program& program, const std::function<Devi
       values.push_back(input ? input(index) : array_of(program.inputs[index]));
       continue;
     }
-    Device* device = place && !step.fails ? place() : nullptr;
-    std::optional<DeviceScope> scope;
-    if (device) scope.emplace(*device);
+    const PlaceScope scope(place && !step.fails ? place() : Place());
     std::vector<Array> operands;
     for (const std::size_t operand : step.operands) operands.push_back(values[operand]);
     for (Array& output : build_step(step, std::move(operands))) values.push_back(std::move(output));

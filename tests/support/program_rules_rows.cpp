@@ -97,6 +97,25 @@ std::vector<Array> build_norm(const ProgramStep& step, std::vector<Array>& in) {
                           : fast::rms_norm(in[0], weight, 1e-3f, bias)};
 }
 
+/// Two outputs that may lie in either operand. Numbers: whether there is a weight.
+std::optional<Proposal> propose_add_norm(Draft& draft) {
+  const auto a = draft.find_floating(1);
+  if (!a) return std::nullopt;
+  const TensorSpec spec = draft[*a].spec();
+  const auto b = draft.find([&](const Draft::Value& v) { return v.spec() == spec; });
+  const std::int64_t width = spec.shape.back();
+  Proposal proposal{{*a, b.value_or(*a)}, {draft.chance(50)}, {}};
+  const double sum = draft[*a].range.magnitude() + draft[proposal.operands[1]].range.magnitude();
+  proposal.range =
+      Range::of_both(Range::around_zero(sum).widened(),
+                     Range::around_zero(2 * std::sqrt(static_cast<double>(width)) + 1));
+  if (proposal.numbers[0]) proposal.operands.push_back(draft.input(spec.dtype, {width}, {-2, 2}));
+  return proposal;
+}
+std::vector<Array> build_add_norm(const ProgramStep& step, std::vector<Array>& in) {
+  return apply_multi(AddRmsNorm{.eps = 1e-3f, .has_weight = step.numbers[0] != 0}, std::move(in));
+}
+
 // ---- Products
 
 Range product_range(const Draft& draft, std::size_t a, std::size_t b, std::int64_t depth) {
@@ -213,6 +232,7 @@ constexpr Rule kRules[] = {
     {"reduce", 8, propose_reduce, build_reduce},
     {"softmax", 5, propose_softmax, build_softmax},
     {"norm", 4, propose_norm, build_norm},
+    {"add_rms_norm", 6, propose_add_norm, build_add_norm},
     {"matmul", 4, propose_matmul, build_matmul},
     {"linear", 3, propose_linear, build_linear},
     {"take", 4, propose_take, build_take},

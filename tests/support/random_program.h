@@ -8,10 +8,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "heddle/array.h"
+#include "heddle/device.h"
 
 namespace heddle::test {
 
@@ -52,20 +54,35 @@ std::string to_string(const Program& program);
 
 // ---- Replays
 
-/// Every value, built and not evaluated. `input` makes the array of an input (its values, if
-/// empty).
-std::vector<Array> build_values(const Program& program, const std::function<Device*()>& place,
+/// Where a step runs.
+struct Place {
+  Device* device = nullptr;      // null: as built without a scope
+  Ref<Stream> stream = nullptr;  // of the device; null: its default one
+};
+class PlaceScope {
+ public:
+  explicit PlaceScope(const Place& place);
+
+ private:
+  std::optional<DeviceScope> device_;
+  std::optional<StreamScope> stream_;
+};
+
+/// Every value, built and not evaluated. `place` is asked for each step (none: without a scope),
+/// `input` makes the array of an input (its values, if empty).
+std::vector<Array> build_values(const Program& program, const std::function<Place()>& place,
                                 const std::function<Array(std::size_t input)>& input = {});
 
 struct LazyRun {
-  unsigned seed = 0;         // of evaluations, drops and places
-  Device* device = nullptr;  // null: the CPU
-  bool partly = false;       // some of the steps run on the CPU all the same
+  unsigned seed = 0;                 // of evaluations, drops and places
+  Device* device = nullptr;          // null: the CPU
+  bool partly = false;               // some of the steps run on the CPU all the same
+  std::vector<Ref<Stream>> streams;  // of the device; steps are on one of them or its default one
 };
 
-/// Builds, evaluates now and then, drops handles some time after their last use, and holds the
-/// memory of some values as views, as constants of graphs and under new arrays: the results' bytes.
-/// Memory so held that changes is reported as a test's failure.
+/// Builds, evaluates now and then, waiting, not waiting or later, drops handles some time after
+/// their last use, and holds the memory of some values as views, as constants of graphs and under
+/// new arrays: the results' bytes. Memory so held that changes is reported as a test's failure.
 std::vector<Bytes> run_lazily(const Program& program, const LazyRun& run);
 
 /// As a graph, compiled and verified: the results' bytes. `device` as for LazyRun.
