@@ -142,7 +142,7 @@ void add_shape(std::vector<Walked>& all) {
   });
   add("view", "f32[2, 256]", [](const Arrays& in) { return view(in[0], DType::u8); });
   add("view", "f32[2, 256]", [](const Arrays& in) { return view(in[0], DType::complex64); });
-  add("view", "u8[3]", [](const Arrays& in) { return view(in[0], DType::bool_); });
+  add("view", "bool[3]", [](const Arrays& in) { return view(in[0], DType::u8); });
   all.push_back({"depends", "f32[2, 256], f32[3], i32[]", [](const Arrays& in) {
                    return depends({in[0], in[1]}, {in[2]});
                  }});
