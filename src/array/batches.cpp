@@ -73,9 +73,14 @@ Batch* Batches::writing(const Buffer& buffer) noexcept {
 void Batches::open(Batch& batch) {
   if (batch.on_cpu || batch.open) return;
   if (failure_) inherit(*failure_);
-  // In order on its stream in any case; the wait carries the error of the batch before.
-  order(batch, batch.last_end);
   batch.open = true;
+  try {
+    // In order on its stream in any case; the wait carries the error of the batch before.
+    order(batch, batch.last_end);
+  } catch (...) {
+    abandon(batch, failure_of(std::current_exception()));
+    throw;
+  }
 }
 
 /// Makes what the batch does next come after `work`, whose error it takes over. On the CPU the
@@ -83,6 +88,7 @@ void Batches::open(Batch& batch) {
 void Batches::order(Batch& batch, const Ref<Completion>& work) {
   if (!work) return;
   if (batch.on_cpu || work->done()) return wait_and_inherit(*work);
+  open(batch);  // so that the wait goes out with it, whatever becomes of the node
   try {
     batch.stream->wait_for(work);
   } catch (...) {

@@ -1,5 +1,6 @@
 #include "array/in_flight.h"
 
+#include <algorithm>
 #include <deque>
 #include <mutex>
 
@@ -27,11 +28,19 @@ Registry& registry() {
   return instance;
 }
 
-void wait_quietly(Completion& end) {
+/// Waits, and forgets the batch: after a timeout it may never be done.
+void see_out(const Ref<Completion>& end) {
   try {
-    end.wait();
+    end->wait();
   } catch (const Error&) {
   }
+  Ref<Completion> forgotten;  // dropped outside the lock
+  Registry& known = registry();
+  const std::lock_guard lock(known.mutex);
+  const auto found = std::ranges::find(known.submitted, end, &Submitted::end);
+  if (found == known.submitted.end()) return;
+  forgotten = std::move(found->end);
+  known.submitted.erase(found);
 }
 
 /// The oldest that `matches`, out of more than `allowed`; what has ended is forgotten.
@@ -59,7 +68,7 @@ Ref<Completion> oldest_beyond(std::size_t allowed, const Matches& matches) {
 void make_room(const Stream& stream) {
   const auto most = static_cast<std::size_t>(settings().batches_in_flight);
   const auto of_stream = [&](const Submitted& s) { return s.stream == &stream; };
-  while (const Ref<Completion> oldest = oldest_beyond(most - 1, of_stream)) wait_quietly(*oldest);
+  while (const Ref<Completion> oldest = oldest_beyond(most - 1, of_stream)) see_out(oldest);
 }
 
 void add(const Stream& stream, Ref<Completion> end) {
@@ -71,7 +80,7 @@ void add(const Stream& stream, Ref<Completion> end) {
 bool wait_for_oldest(const Device& device) {
   const auto of_device = [&](const Submitted& s) { return s.device == &device; };
   const Ref<Completion> oldest = oldest_beyond(0, of_device);
-  if (oldest) wait_quietly(*oldest);
+  if (oldest) see_out(oldest);
   return oldest != nullptr;
 }
 

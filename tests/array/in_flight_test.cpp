@@ -3,6 +3,7 @@
 #include <latch>
 #include <thread>
 
+#include "array/in_flight.h"
 #include "array/launch.h"
 #include "array_test_support.h"
 #include "base/settings.h"
@@ -51,6 +52,22 @@ TEST(InFlight, BatchesAreBoundedAndSubmissionBlocksBeyond) {
   gate.count_down();
   thread.join();
   EXPECT_GE(device.submissions, 3 * most);
+}
+
+class NeverDone final : public Completion {
+ public:
+  bool done() const noexcept override { return false; }
+  void wait(std::chrono::nanoseconds) override { fail(ErrorCode::timeout, "it never ends"); }
+};
+
+TEST(InFlight, WorkThatTimesOutDoesNotBlockForEver) {
+  const Ref<Stream> stream = cpu_device().new_stream();
+  for (int i = 0; i < settings().batches_in_flight; ++i) {
+    in_flight::add(*stream, make_ref<NeverDone>());
+  }
+  in_flight::make_room(*stream);
+  while (in_flight::wait_for_oldest(cpu_device())) {
+  }
 }
 
 TEST(InFlight, OtherStreamsAreNotHeldUp) {
@@ -213,6 +230,27 @@ TEST(InFlight, WorkThatACallLostIsNotTakenForDone) {
     }
     if (!happened) break;
   }
+}
+
+TEST(InFlight, WaitsOfANodeThatFailedDoNotReachOthers) {
+  AsyncDevice device({.hides_local = true, .delay = 20ms});
+  const Array x = arange(4.0);
+  x.eval();
+  const auto on = [](const Ref<Stream>& stream, const auto& build) {
+    const StreamScope scope(stream);
+    return build();
+  };
+  const Ref<Stream> third = device.new_stream();
+  const auto failing = [&] { return take(x, Array({9})); };
+  const Array known = on(device.new_stream(), failing);
+  EXPECT_THROW(known.eval(), Error);
+  const Array in_flight = on(device.new_stream(), failing);
+  async_eval(in_flight);
+  const Array sum = on(third, [&] { return in_flight + known; });
+  EXPECT_THROW(sum.eval(), Error);  // after it has begun to wait for what is in flight
+  const Array independent = on(third, [&] { return x + Array(1.0f); });
+  EXPECT_THAT(values<float>(independent), testing::ElementsAre(1, 2, 3, 4));
+  EXPECT_THROW(in_flight.eval(), Error);
 }
 
 // ---- Waiting in a circle
