@@ -1,6 +1,7 @@
 // Functions on arrays. Names, argument order, promotion and defaults follow MLX's C++ API where it
 // has the function, NumPy where it does not. All throw invalid_argument, naming the function and
-// the shapes or dtypes at fault, when called; nothing is computed until it is needed.
+// the shapes or dtypes at fault, when called; nothing is computed until it is needed. An Arg is an
+// array or a scalar, and the line of the call, which errors name.
 #pragma once
 
 #include <optional>

@@ -2,13 +2,15 @@
 #pragma once
 
 #include <cstdint>
-#include <exception>
+#include <memory>
 #include <mutex>
 #include <string>
 
 #include "heddle/array.h"
 
 namespace heddle {
+
+struct Failure;
 
 /// A tensor with an identity: bound by name to any number of Executables, which read and write the
 /// one buffer in turn. Thread-safe.
@@ -55,7 +57,7 @@ class State : public RefCounted {
   TensorSpec spec_;
   Ref<Buffer> buffer_;
   std::uint64_t generation_ = 0;
-  std::exception_ptr failure_;
+  std::shared_ptr<const Failure> failure_;
 };
 
 }  // namespace heddle

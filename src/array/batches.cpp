@@ -30,21 +30,6 @@ void wait_and_inherit(Completion& work) {
 
 }  // namespace
 
-std::shared_ptr<const Failure> failure_of(const std::exception_ptr& error) noexcept try {
-  try {
-    std::rethrow_exception(error);
-  } catch (const Error& e) {
-    return std::make_shared<const Failure>(Failure{e.code(), e.what()});
-  } catch (const std::exception& e) {
-    return std::make_shared<const Failure>(Failure{ErrorCode::backend, e.what()});
-  } catch (...) {
-    return std::make_shared<const Failure>(
-        Failure{ErrorCode::backend, "an exception of unknown type"});
-  }
-} catch (...) {
-  return out_of_host_memory();
-}
-
 Batch& Batches::of(Device& device, const Ref<Stream>& stream) {
   for (Batch& batch : batches_) {
     if (stream ? batch.stream == stream : batch.by_default && batch.device == &device) return batch;

@@ -19,8 +19,6 @@ class InheritedError : public Error {
   using Error::Error;
 };
 
-std::shared_ptr<const Failure> failure_of(const std::exception_ptr& error) noexcept;
-
 using BufferSet = std::unordered_map<const Buffer*, Ref<Buffer>>;
 
 /// Work on one stream that was encoded but not submitted, and what outlives it there.

@@ -21,12 +21,6 @@ thread_local std::vector<Array>* dying_inputs = nullptr;
 
 }  // namespace
 
-std::shared_ptr<const Failure> out_of_host_memory() noexcept {
-  static const auto instance = std::make_shared<const Failure>(
-      Failure{ErrorCode::out_of_memory, "there is no host memory left"});
-  return instance;
-}
-
 Node::Node(Op&& op, Inputs&& inputs, std::span<const TensorSpec> outputs, BuiltUnder&& context)
     : leaf_(heddle::is_leaf(op)),
       sequence_(next_sequence()),

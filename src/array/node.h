@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "base/failure.h"
 #include "base/inline_vector.h"
 #include "heddle/array.h"
 
@@ -24,16 +25,6 @@ class Device;
 class EvaluatingThread;
 class Stream;
 class Tracer;
-
-/// An error as a node keeps it: every read throws a new one that says the same.
-struct Failure {
-  ErrorCode code = ErrorCode::backend;
-  std::string message;
-  [[noreturn]] void raise() const { throw Error(code, message); }
-};
-
-/// The failure of what was to say something else but found no memory for it.
-std::shared_ptr<const Failure> out_of_host_memory() noexcept;
 
 /// What a node takes from where it was built, and not from its inputs.
 struct BuiltUnder {

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "base/check.h"
+#include "base/failure.h"
 #include "base/settings.h"
 #include "base/team.h"
 #include "exec/bindings.h"
@@ -21,15 +22,15 @@ namespace {
 /// The end of a run: of each of its submissions, or the error that stopped it.
 class RunCompletion final : public Completion {
  public:
-  RunCompletion(std::vector<Ref<Completion>> parts, std::exception_ptr error)
-      : parts_(std::move(parts)), error_(std::move(error)) {}
+  RunCompletion(std::vector<Ref<Completion>> parts, std::shared_ptr<const Failure> failure)
+      : parts_(std::move(parts)), failure_(std::move(failure)) {}
 
   bool done() const noexcept override {
     return std::all_of(parts_.begin(), parts_.end(), [](const auto& part) { return part->done(); });
   }
 
   void wait(std::chrono::nanoseconds timeout) override {
-    std::exception_ptr first = error_;
+    std::exception_ptr first;
     for (const Ref<Completion>& part : parts_) {
       try {
         part->wait(timeout);
@@ -37,12 +38,13 @@ class RunCompletion final : public Completion {
         if (!first) first = std::current_exception();
       }
     }
+    if (failure_) failure_->raise();
     if (first) std::rethrow_exception(first);
   }
 
  private:
   const std::vector<Ref<Completion>> parts_;
-  const std::exception_ptr error_;
+  const std::shared_ptr<const Failure> failure_;
 };
 
 /// What clones share.
@@ -205,7 +207,7 @@ struct Executable::Impl {
   /// Submits every split in order, then the feeds. What goes wrong ends the run and is its error.
   Ref<Completion> submit_all(Uses& uses) {
     std::vector<Ref<Completion>> ends;
-    std::exception_ptr error;
+    std::shared_ptr<const Failure> failure;
     try {
       for (std::size_t s = 0; s < recordings.size(); ++s) {
         ends.push_back(submit_split(plan().splits[s], *recordings[s], ends, uses));
@@ -214,13 +216,13 @@ struct Executable::Impl {
         ends.push_back(submit_split(plan().feeds[f], *feed_recordings[f], ends, uses));
       }
     } catch (...) {
-      error = std::current_exception();
+      failure = failure_of(std::current_exception());
     }
-    const Ref<Completion> end = make_ref<RunCompletion>(std::move(ends), error);
+    const Ref<Completion> end = make_ref<RunCompletion>(std::move(ends), failure);
     for (auto& [name, use] : uses) {
       const bool written = state_user(name).is_written;
       use.note(end, written);
-      if (error && written) use.fail(error);
+      if (failure && written) use.fail(failure);
     }
     return end;
   }

@@ -51,7 +51,7 @@ std::uint64_t State::generation() const {
 }
 
 void State::settle() const {
-  if (failure_) std::rethrow_exception(failure_);
+  if (failure_) failure_->raise();
   if (on_failure_ == OnFailure::fail) return buffer_->wait_for_writes();
   if (const auto write = buffer_->last_write(); write && failed(write))
     buffer_->note_write(completed());
@@ -128,7 +128,7 @@ Array State::read_rows(std::int64_t begin, std::int64_t end) const {
 }
 
 StateUse::StateUse(Ref<State> state) : state_(std::move(state)), lock_(state_->mutex_) {
-  if (state_->failure_) std::rethrow_exception(state_->failure_);
+  if (state_->failure_) state_->failure_->raise();
 }
 
 void StateUse::order_before(Stream& stream) const {
@@ -142,8 +142,8 @@ void StateUse::note(const Ref<Completion>& end, bool write) {
   write ? buffer()->note_write(end) : buffer()->note_read(end);
 }
 
-void StateUse::fail(std::exception_ptr error) {
-  if (state_->on_failure_ == State::OnFailure::fail) state_->failure_ = std::move(error);
+void StateUse::fail(std::shared_ptr<const Failure> failure) {
+  if (state_->on_failure_ == State::OnFailure::fail) state_->failure_ = std::move(failure);
 }
 
 }  // namespace heddle

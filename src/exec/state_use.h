@@ -1,9 +1,10 @@
 // A run's hold on a state: taken before its first submission, given up after its last.
 #pragma once
 
-#include <exception>
+#include <memory>
 #include <mutex>
 
+#include "base/failure.h"
 #include "heddle/device.h"
 #include "heddle/state.h"
 
@@ -21,7 +22,7 @@ class StateUse {
   /// The submission that ends at `end` reads, or writes, the state.
   void note(const Ref<Completion>& end, bool write);
   /// A run that had begun to write the state failed.
-  void fail(std::exception_ptr error);
+  void fail(std::shared_ptr<const Failure> failure);
 
  private:
   Ref<State> state_;

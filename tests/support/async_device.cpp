@@ -155,14 +155,14 @@ void AsyncDevice::Impl::work(Queue& queue) {
     const std::shared_ptr<Submission> submission = queue.pending.front();
     const bool skipped = lost;
     lock.unlock();
-    std::exception_ptr error;
+    std::shared_ptr<const Failure> error;
     try {
       if (!skipped) {
         std::this_thread::sleep_for(queue.delay);
         run(*submission);
       }
     } catch (...) {
-      error = std::current_exception();
+      error = failure_of(std::current_exception());
     }
     submission->steps.clear();  // lets go of memory, before anyone is told
     lock.lock();
@@ -171,7 +171,7 @@ void AsyncDevice::Impl::work(Queue& queue) {
   queue.ended = true;
 }
 
-void AsyncDevice::Impl::end(Queue& queue, std::exception_ptr error) {
+void AsyncDevice::Impl::end(Queue& queue, std::shared_ptr<const Failure> error) {
   Submission& submission = *queue.pending.front();
   ended = submission.number;
   submission.status = "ended";
@@ -293,11 +293,11 @@ void AsyncDevice::Impl::lose(const AsyncCompletion* culprit) {
   for (const auto& queue : queues) {
     for (const auto& submission : queue->pending) {
       if (submission->end.get() == culprit || submission->end->error) continue;
-      submission->end->error = std::make_exception_ptr(
-          Error(ErrorCode::device_lost,
-                fmt::format("{}: lost while submission {} was pending, after submission {} "
-                            "timed out",
-                            options.name, submission->number, culprit->number())));
+      submission->end->error = std::make_shared<const Failure>(
+          Failure{ErrorCode::device_lost,
+                  fmt::format("{}: lost while submission {} was pending, after submission {} "
+                              "timed out",
+                              options.name, submission->number, culprit->number())});
     }
   }
   changed.notify_all();

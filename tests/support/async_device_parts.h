@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/failure.h"
 #include "support/async_device.h"
 
 namespace heddle::test {
@@ -133,7 +134,7 @@ struct AsyncDevice::Impl : std::enable_shared_from_this<Impl> {
   void call_locked(const char* what);
   Ref<Completion> submit(Queue& queue, std::vector<Step> steps);
   void work(Queue& queue);
-  void end(Queue& queue, std::exception_ptr error);
+  void end(Queue& queue, std::shared_ptr<const Failure> error);
   void run(Submission& submission);
   void run_unordered(Submission& submission, std::span<Step> steps);
   void run_step(Submission& submission, const Step& step);
@@ -179,16 +180,17 @@ class AsyncCompletion final : public Completion {
     const auto limit = std::chrono::steady_clock::now() + timeout;
     impl_->changed.wait_until(lock, limit, [&] { return ended || error; });
     if (!ended && !error) {
-      error = std::make_exception_ptr(impl_->timed_out(*this, timeout));
+      const Error late = impl_->timed_out(*this, timeout);
+      error = std::make_shared<const Failure>(Failure{late.code(), late.what()});
       impl_->lose(this);
     }
-    if (error) std::rethrow_exception(error);
+    if (error) error->raise();
   }
 
   std::uint64_t number() const { return number_; }
 
   bool ended = false;  // under the device's mutex, like the error
-  std::exception_ptr error;
+  std::shared_ptr<const Failure> error;
 
  private:
   const std::shared_ptr<AsyncDevice::Impl> impl_;
