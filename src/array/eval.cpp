@@ -1,6 +1,5 @@
 #include "array/eval.h"
 
-#include <new>
 #include <unordered_map>
 #include <utility>
 
@@ -26,24 +25,22 @@ std::string describe(const Node& node, std::span<const TensorSpec> inputs,
   return text;
 }
 
-std::shared_ptr<const Failure> failure_of(const Node& node, std::span<const TensorSpec> inputs,
-                                          const std::exception_ptr& error) noexcept try {
-  const auto failed = [&](ErrorCode code, const std::string& message) {
-    return std::make_shared<const Failure>(Failure{code, describe(node, inputs, message)});
-  };
+bool is_inherited(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
-  } catch (const InheritedError& e) {
-    return std::make_shared<const Failure>(Failure{e.code(), e.what()});
-  } catch (const Error& e) {
-    return failed(e.code(), e.what());
-  } catch (const std::bad_alloc&) {
-    return failed(ErrorCode::out_of_memory, "out of host memory");
-  } catch (const std::exception& e) {
-    return failed(ErrorCode::backend, e.what());
+  } catch (const InheritedError&) {
+    return true;
   } catch (...) {
-    return failed(ErrorCode::backend, "an exception of unknown type");
+    return false;
   }
+}
+
+std::shared_ptr<const Failure> failure_of(const Node& node, std::span<const TensorSpec> inputs,
+                                          const std::exception_ptr& error) noexcept try {
+  std::shared_ptr<const Failure> failure = heddle::failure_of(error);
+  if (is_inherited(error)) return failure;
+  return std::make_shared<const Failure>(
+      Failure{failure->code, describe(node, inputs, failure->message)});
 } catch (...) {
   return out_of_host_memory();
 }
