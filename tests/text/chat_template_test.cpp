@@ -199,7 +199,8 @@ TEST(ChatTemplateLimit, Nesting) {
   }
   EXPECT_THAT(refusal(repeated("{% if 1 %}", 50000)), HasSubstr("'nesting'"));
   EXPECT_THAT(refusal(repeated("{% for x in y %}", 50000)), HasSubstr("'nesting'"));
-  EXPECT_THAT(refusal("{% set " + repeated("(", 50000) + "a"), HasSubstr("'nesting'"));
+  EXPECT_THAT(refusal("{% set " + repeated("(", 50000) + "a" + repeated(")", 50000) + " = 1 %}"),
+              HasSubstr("'nesting'"));
   EXPECT_THAT(refusal("{% set ns = namespace(l=[]) %}{% for i in range(1000) %}"
                       "{% set ns.l = [ns.l] %}{% endfor %}"),
               HasSubstr("'nesting'"));

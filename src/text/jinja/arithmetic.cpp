@@ -180,7 +180,7 @@ void each_index(const Range& range, Visit visit) {
 
 Value sliced_text(Runtime& run, const Text& text, const Value& begin, const Value& end,
                   const Value& step) {
-  run.make(text.size() * sizeof(std::size_t));
+  run.scan(text.size());
   const std::vector<std::size_t> starts = character_starts(text.bytes());
   const auto range = slice_range(static_cast<std::int64_t>(starts.size()) - 1, begin, end, step);
   Text part;

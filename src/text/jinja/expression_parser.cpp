@@ -327,8 +327,7 @@ ExprPtr ExpressionParser::tuple_or_expression(bool conditions, bool may_be_empty
   bool several = false;
   const auto at_end = [&] {
     const TokenKind kind = current().kind;
-    return kind == TokenKind::variable_end || kind == TokenKind::block_end || current().is(")") ||
-           (!conditions && (current().is_name("in") || current().is_name("recursive")));
+    return kind == TokenKind::variable_end || kind == TokenKind::block_end || current().is(")");
   };
   while (true) {
     if (!tuple->children.empty()) expect(",");
@@ -377,7 +376,7 @@ ExprPtr ExpressionParser::attribute(ExprPtr expr) {
 ExprPtr ExpressionParser::subscript(ExprPtr expr) {
   const Level level(*this);
   const std::size_t at = next().at;
-  ExprPtr index = slice_or_index();
+  ExprPtr index = current().is("]") ? make(ExprKind::tuple, at) : slice_or_index();
   if (current().is(",")) {
     if (index->kind == ExprKind::slice) fail("a slice cannot be part of a tuple");
     ExprPtr tuple = make(ExprKind::tuple, at);
@@ -517,9 +516,7 @@ Target ExpressionParser::assign_target(bool namespaces) {
   tuple.at = first.at;
   tuple.several.push_back(std::move(first));
   while (skip(",")) {
-    if (current().is("=") || current().is_name("in") || current().is(")") ||
-        current().kind == TokenKind::block_end)
-      break;
+    if (current().is(")") || current().kind == TokenKind::block_end) break;
     tuple.several.push_back(single_target(namespaces));
   }
   return tuple;

@@ -96,6 +96,7 @@ class Lexer {
 
   void lex_comment(std::size_t tag) {
     const std::size_t close = source_.find("#}", at_);
+    if (close == kNone && at_ == source_.size()) return;  // as Jinja has it
     if (close == kNone) throw SyntaxFailure("missing end of comment tag", tag);
     const bool sign = close > at_ && (source_[close - 1] == '-' || source_[close - 1] == '+');
     move_to(after_close("#}", true, sign ? close - 1 : close));
@@ -125,7 +126,8 @@ class Lexer {
       move_to(end);
       return true;
     }
-    throw SyntaxFailure("missing end of raw directive", tag);
+    if (content < source_.size()) throw SyntaxFailure("missing end of raw directive", tag);
+    return true;
   }
 
   void lex_tag(std::size_t tag, bool variable) {

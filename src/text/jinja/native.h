@@ -16,10 +16,8 @@ class Bound {
  public:
   std::size_t size() const { return slots_.size(); }
   bool given(std::size_t i) const { return slots_[i].has_value(); }
-  /// Given, and neither none nor undefined.
-  bool set(std::size_t i) const {
-    return given(i) && !slots_[i]->is_none() && !slots_[i]->is_undefined();
-  }
+  /// Given, and not none.
+  bool set(std::size_t i) const { return given(i) && !slots_[i]->is_none(); }
   const Value& operator[](std::size_t i) const { return *slots_[i]; }
   Value value_or(std::size_t i, Value otherwise) const;
   std::int64_t integer_or(std::size_t i, std::int64_t otherwise) const;

@@ -30,6 +30,7 @@ void Runtime::make(std::size_t bytes) {
 
 Value Runtime::string(Text text) {
   make(text.size());
+  bytes_ += text.runs().size() * sizeof(Text::Run);
   return Value(Value::Variant(std::make_shared<const Text>(std::move(text))));
 }
 

@@ -128,7 +128,10 @@ void append_repr(Runtime& run, Text& out, const Value& value) {
 }
 
 Text shown(Runtime& run, const Value& value) {
-  if (const Text* text = value.text()) return *text;
+  if (const Text* text = value.text()) {
+    run.scan(text->size());
+    return *text;
+  }
   if (value.is_undefined()) return {};
   Text out;
   append_repr(run, out, value);

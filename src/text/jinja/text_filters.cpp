@@ -126,7 +126,7 @@ Value truncate(Runtime& run, const Value& self, const Bound& a) {
   const auto end_size = static_cast<std::int64_t>(count_characters(end.bytes()));
   if (most < end_size) fail_render("truncate: the length is less than that of the end");
   if (leeway < 0) fail_render("truncate: the leeway is negative");
-  run.make(text.size() * sizeof(std::size_t));
+  run.scan(text.size());
   const auto starts = character_starts(text.bytes());
   if (static_cast<std::int64_t>(starts.size()) - 1 <= most + leeway) return run.string(text);
   std::size_t cut = starts[static_cast<std::size_t>(most - end_size)];

@@ -30,7 +30,7 @@ std::pair<std::size_t, std::size_t> part_of(Runtime& run, const Value& self, con
   const Text& text = *self.text();
   run.scan(text.size());
   if (!a.set(1) && !a.set(2)) return {0, text.size()};
-  run.make(text.size() * sizeof(std::size_t));
+  run.scan(text.size());
   const auto starts = character_starts(text.bytes());
   const auto count = static_cast<std::int64_t>(starts.size()) - 1;
   const auto place = [&](std::size_t i, std::int64_t otherwise) {

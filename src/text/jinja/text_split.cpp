@@ -15,7 +15,7 @@ std::vector<Value> words(Runtime& run, const Text& text, std::int64_t most) {
   std::size_t at = strip_begin(bytes);
   while (at < bytes.size()) {
     if (most-- == 0) {
-      pieces.push_back(run.string(text.slice(at, strip_end(bytes))));
+      pieces.push_back(run.string(text.slice(at, text.size())));
       break;
     }
     std::size_t end = at;
@@ -37,8 +37,7 @@ std::vector<Value> last_words(Runtime& run, const Text& text, std::int64_t most)
   std::size_t end = strip_end(bytes);
   while (end > 0) {
     if (most-- == 0) {
-      const std::size_t begin = strip_begin(bytes);
-      pieces.push_back(run.string(text.slice(begin, end)));
+      pieces.push_back(run.string(text.slice(0, end)));
       break;
     }
     std::size_t begin = end;

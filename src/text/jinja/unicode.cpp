@@ -22,6 +22,22 @@ bool in_class(char32_t c, int (*wide)(wint_t, locale_t), bool otherwise) noexcep
   return locale == nullptr ? otherwise : wide(static_cast<wint_t>(c), locale) != 0;
 }
 
+/// Unicode 15's categories Cf (format) and Co (private use), which C libraries print.
+bool is_invisible(char32_t c) noexcept {
+  struct Range {
+    char32_t first, last;
+  };
+  static constexpr Range kRanges[] = {
+      {0xAD, 0xAD},       {0x600, 0x605},     {0x61C, 0x61C},     {0x6DD, 0x6DD},
+      {0x70F, 0x70F},     {0x890, 0x891},     {0x8E2, 0x8E2},     {0x180E, 0x180E},
+      {0x200B, 0x200F},   {0x202A, 0x202E},   {0x2060, 0x2064},   {0x2066, 0x206F},
+      {0xE000, 0xF8FF},   {0xFEFF, 0xFEFF},   {0xFFF9, 0xFFFB},   {0x110BD, 0x110BD},
+      {0x110CD, 0x110CD}, {0x13430, 0x1343F}, {0x1BCA0, 0x1BCA3}, {0x1D173, 0x1D17A},
+      {0xE0001, 0xE0001}, {0xE0020, 0xE007F}, {0xF0000, 0x10FFFF}};
+  return std::any_of(std::begin(kRanges), std::end(kRanges),
+                     [c](const Range& range) { return c >= range.first && c <= range.last; });
+}
+
 }  // namespace
 
 bool is_space(char32_t c) noexcept {
@@ -52,7 +68,7 @@ bool is_lower(char32_t c) noexcept {
 }
 bool is_printable(char32_t c) noexcept {
   if (c < 0x80) return c >= 0x20 && c < 0x7F;
-  return c >= 0xA1 && c != 0xAD && !is_space(c) && in_class(c, iswprint_l, true);
+  return c >= 0xA1 && !is_space(c) && !is_invisible(c) && in_class(c, iswprint_l, true);
 }
 
 char32_t to_upper(char32_t c) noexcept {

@@ -1,7 +1,7 @@
 #include "text/jinja/value.h"
 
+#include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "text/jinja/runtime.h"
 #include "text/jinja/unicode.h"
@@ -58,6 +58,31 @@ int compare_elements(Runtime& run, const Sequence& a, const Sequence& b, std::st
 
 void require_key(const Value& key) {
   if (key.dict() != nullptr || is_list(key)) fail_render("unhashable type: '{}'", type_name(key));
+}
+
+/// Where the key is among the entries; their number if it is not there.
+std::size_t entry_of(Runtime& run, const Dict& dict, std::string_view key) {
+  run.step(static_cast<std::int64_t>(dict.entries.size() / 16 + 1));
+  const auto is_key = [key](const auto& entry) {
+    const Text* text = entry.first.text();
+    return text != nullptr && text->size() == key.size() && text->bytes() == key;
+  };
+  return static_cast<std::size_t>(std::find_if(dict.entries.begin(), dict.entries.end(), is_key) -
+                                  dict.entries.begin());
+}
+
+std::size_t entry_of(Runtime& run, const Dict& dict, const Value& key) {
+  require_key(key);
+  if (const Text* text = key.text()) return entry_of(run, dict, text->bytes());
+  std::size_t i = 0;
+  while (i < dict.entries.size() &&
+         (dict.entries[i].first.text() != nullptr || !equal(run, dict.entries[i].first, key)))
+    ++i;
+  return i;
+}
+
+const Value* value_at(const Dict& dict, std::size_t entry) {
+  return entry < dict.entries.size() ? &dict.entries[entry].second : nullptr;
 }
 
 }  // namespace
@@ -161,26 +186,17 @@ int compare(Runtime& run, const Value& a, const Value& b, std::string_view op) {
 }
 
 const Value* find(Runtime& run, const Dict& dict, const Value& key) {
-  require_key(key);
-  if (const Text* text = key.text()) return find(run, dict, text->bytes());
-  for (const auto& [present, value] : dict.entries) {
-    if (present.text() == nullptr && equal(run, present, key)) return &value;
-  }
-  return nullptr;
+  return value_at(dict, entry_of(run, dict, key));
 }
 
 const Value* find(Runtime& run, const Dict& dict, std::string_view key) {
-  run.step(static_cast<std::int64_t>(dict.entries.size() / 16 + 1));
-  for (const auto& [present, value] : dict.entries) {
-    const Text* text = present.text();
-    if (text != nullptr && text->size() == key.size() && text->bytes() == key) return &value;
-  }
-  return nullptr;
+  return value_at(dict, entry_of(run, dict, key));
 }
 
 void insert(Runtime& run, Dict& dict, const Value& key, Value value) {
-  if (const Value* present = find(run, dict, key))
-    const_cast<Value&>(*present) = std::move(value);
+  const std::size_t entry = entry_of(run, dict, key);
+  if (entry < dict.entries.size())
+    dict.entries[entry].second = std::move(value);
   else
     dict.entries.emplace_back(key, std::move(value));
 }
