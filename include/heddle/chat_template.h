@@ -56,7 +56,7 @@ struct TemplateInput {
 ///
 /// Trim and lstrip blocks are on, one newline at the end of the source is dropped, break, continue
 /// and generation blocks are there, lists and dicts cannot be changed. `include`, `import`,
-/// `extends`, `block`, `autoescape` and recursive loops are refused. Integers have 64 bits; larger
+/// `extends`, `block` and `autoescape` are refused. Integers have 64 bits; larger
 /// ones are errors, or floats where they come from the context.
 ///
 /// Errors (invalid_argument) begin with "chat template, line L, column C: ". What raise_exception

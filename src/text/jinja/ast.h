@@ -105,6 +105,7 @@ struct Stmt {
   std::vector<Assignment> assignments;
   Body body, otherwise;
   std::unique_ptr<Macro> macro;
+  bool recursive = false;  // a loop whose `loop` can be called
 };
 
 }  // namespace heddle::text::jinja

@@ -45,7 +45,9 @@ class Evaluator {
   Flow execute(const Body& body);
   Flow execute(const Stmt& stmt);
   Flow branch(const Stmt& stmt);
-  Flow loop(const Stmt& stmt);
+  Flow loop(const Stmt& stmt, const Value& iterable, int depth);
+  Value loop_again(const Stmt& stmt, const std::weak_ptr<Scope>& scope, const Value& iterable,
+                   int depth);
   void set_block(const Stmt& stmt);
   Flow with(const Stmt& stmt);
   void call_block(const Stmt& stmt);

@@ -26,6 +26,13 @@ std::string Loop::shown() const {
   return fmt::format("<LoopContext {}/{}>", index_ + 1, elements_.size());
 }
 
+Value Loop::call(Runtime&, const Arguments& arguments) {
+  if (!again_) fail_render("the loop must have the 'recursive' marker");
+  if (arguments.positional.size() != 1 || !arguments.named.empty())
+    fail_render("loop() takes one argument");
+  return again_(arguments.positional[0]);
+}
+
 std::optional<Value> Loop::neighbour(std::string_view name) const {
   const bool next = name == "nextitem";
   if (next ? index_ + 1 < elements_.size() : index_ > 0)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 
 #include "text/jinja/runtime.h"
 
@@ -14,6 +15,9 @@ class Loop : public Object {
   }
 
   std::string shown() const override;
+  bool callable() const override { return true; }
+  /// loop(elements), in a recursive loop.
+  Value call(Runtime& run, const Arguments& arguments) override;
   std::optional<Value> attribute(Runtime& run, const Text& name) override;
   void clear() override {
     elements_.clear();
@@ -24,6 +28,9 @@ class Loop : public Object {
   const Value& element() const { return elements_[index_]; }
   void move_to(std::size_t index) { index_ = index; }
 
+  /// What runs the loop again, one deeper.
+  void set_again(std::function<Value(const Value& elements)> again) { again_ = std::move(again); }
+
   Value cycle(const std::vector<Value>& values) const;
   Value changed(Runtime& run, const std::vector<Value>& values);
 
@@ -33,6 +40,7 @@ class Loop : public Object {
   std::vector<Value> elements_;
   const int depth_;
   std::size_t index_ = 0;
+  std::function<Value(const Value& elements)> again_;
   Value last_seen_;  // what `changed` was given last: a tuple, or none
 };
 

@@ -135,7 +135,7 @@ class Parser : public ExpressionParser {
     assignment.value = tuple_or_expression(/*conditions=*/false);
     stmt->assignments.push_back(std::move(assignment));
     if (skip_name("if")) stmt->expression = expression();
-    if (current().is_name("recursive")) fail("recursive loops are not supported");
+    stmt->recursive = skip_name("recursive");
     expect(TokenKind::block_end, "'%}'");
     ++loops_;
     stmt->body = body({"endfor", "else"});

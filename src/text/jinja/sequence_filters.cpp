@@ -177,7 +177,7 @@ Value slice(Runtime& run, const Value& self, const Bound& a) {
     const bool longer = i < size % slices;
     const std::int64_t end = at + size / slices + longer;
     std::vector<Value> part(values.begin() + at, values.begin() + end);
-    if (a.set(1) && size % slices != 0 && !longer) part.push_back(a[1]);
+    if (a.set(1) && !longer) part.push_back(a[1]);
     all.push_back(run.sequence(std::move(part)));
     at = end;
   }

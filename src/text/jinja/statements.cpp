@@ -134,7 +134,7 @@ Evaluator::Flow Evaluator::execute(const Stmt& stmt) {
     case StmtKind::branch:
       return branch(stmt);
     case StmtKind::loop:
-      return loop(stmt);
+      return loop(stmt, evaluate(*stmt.assignments[0].value), 1);
     case StmtKind::set:
       assign(stmt.assignments[0].target, evaluate(*stmt.assignments[0].value));
       break;
@@ -195,9 +195,14 @@ std::vector<Value> Evaluator::filtered(const Stmt& stmt, std::vector<Value> elem
   return kept;
 }
 
-Evaluator::Flow Evaluator::loop(const Stmt& stmt) {
-  std::vector<Value> all = iterate(run_, evaluate(*stmt.assignments[0].value));
-  const auto state = std::make_shared<Loop>(filtered(stmt, std::move(all)), 1);
+Evaluator::Flow Evaluator::loop(const Stmt& stmt, const Value& iterable, int depth) {
+  const auto state = std::make_shared<Loop>(filtered(stmt, iterate(run_, iterable)), depth);
+  if (stmt.recursive) {
+    // Weak, as what the scope holds may hold this loop.
+    state->set_again([this, &stmt, scope = std::weak_ptr(scope_), depth](const Value& elements) {
+      return loop_again(stmt, scope, elements, depth + 1);
+    });
+  }
   for (std::size_t i = 0; i < state->size(); ++i) {
     run_.step();
     const Temporarily in(scope_, inner_scope());
@@ -209,6 +214,17 @@ Evaluator::Flow Evaluator::loop(const Stmt& stmt) {
   if (state->size() > 0) return Flow::normal;
   const Temporarily in(scope_, inner_scope());
   return execute(stmt.otherwise);
+}
+
+Value Evaluator::loop_again(const Stmt& stmt, const std::weak_ptr<Scope>& scope,
+                            const Value& iterable, int depth) {
+  auto around = scope.lock();
+  if (around == nullptr) fail_render("the loop has ended");
+  Text out;
+  const Temporarily to(out_, &out);
+  const Temporarily in(scope_, std::move(around));
+  loop(stmt, iterable, depth);
+  return run_.string(std::move(out));
 }
 
 void Evaluator::set_block(const Stmt& stmt) {
