@@ -188,6 +188,19 @@ void add_tokenize(Program& program) {
                 "Let text such as <|im_end|> be the token it names");
 }
 
+void add_template(Program& program) {
+  auto [app, arguments] =
+      program.add("template", "Render a chat template with the JSON context on standard input",
+                  render_template);
+  app->add_option("FILE", arguments->path, "The template (Jinja)")->required();
+  const auto check = [](const std::string& text) {
+    return parse_time(text) ? std::string()
+                            : fmt::format("'{}' is no time such as 2026-03-14T15:09:26", text);
+  };
+  app->add_option("--now", arguments->now, "What strftime_now tells; without it, the local time")
+      ->check(CLI::Validator(check, ""));
+}
+
 void add_logits(Program& program) {
   auto [app, arguments] =
       program.add("logits", "Write the logits of given tokens: float32, one row a token", logits);
@@ -224,6 +237,7 @@ std::function<int()> parse_arguments(int argc, char** argv) {
   add_plan(program);
   add_bench(program);
   add_tokenize(program);
+  add_template(program);
   add_logits(program);
   program.add("settings", "List what the environment can set, and its values now", settings_list);
   program.add("devices", "List what there is to run on", devices_list);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <ctime>
 #include <optional>
 #include <string>
 #include <vector>
@@ -66,6 +67,14 @@ struct TokenizeArguments {
   EncodeOptions encode;
 };
 int tokenize(const TokenizeArguments& arguments);
+
+struct TemplateArguments {
+  std::string path;
+  std::string now;  // as parse_time takes it; empty: the local time
+};
+int render_template(const TemplateArguments& arguments);
+/// "2026-03-14T15:09:26"; nothing if the text is no such time.
+std::optional<std::tm> parse_time(const std::string& text);
 
 struct LogitsArguments {
   ModelArguments model;

@@ -1,5 +1,6 @@
 #include "cli/output.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <array>
@@ -15,6 +16,18 @@ namespace {
 
 void require_written(bool written) {
   require(written, ErrorCode::io, "standard output: {}", std::strerror(errno));
+}
+
+std::string read_all(int file, std::string_view name) {
+  std::string text;
+  std::array<char, 1 << 16> piece;
+  while (true) {
+    const ssize_t count = ::read(file, piece.data(), piece.size());
+    if (count < 0 && errno == EINTR) continue;
+    require(count >= 0, ErrorCode::io, "{}: {}", name, std::strerror(errno));
+    if (count == 0) return text;
+    text.append(piece.data(), static_cast<std::size_t>(count));
+  }
 }
 
 }  // namespace
@@ -33,15 +46,17 @@ void print_now(std::string_view text) {
 }
 
 std::string read_input() {
-  std::string text;
-  std::array<char, 1 << 16> piece;
-  while (true) {
-    const ssize_t count = ::read(STDIN_FILENO, piece.data(), piece.size());
-    if (count < 0 && errno == EINTR) continue;
-    require(count >= 0, ErrorCode::io, "standard input: {}", std::strerror(errno));
-    if (count == 0) return text;
-    text.append(piece.data(), static_cast<std::size_t>(count));
-  }
+  return read_all(STDIN_FILENO, "standard input");
+}
+
+std::string read_file(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  require(file >= 0, ErrorCode::io, "{}: {}", path, std::strerror(errno));
+  struct Closed {
+    int file;
+    ~Closed() { ::close(file); }
+  } const closed{file};
+  return read_all(file, path);
 }
 
 std::string bytes_text(std::uint64_t bytes) {

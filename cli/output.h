@@ -1,4 +1,4 @@
-// Standard output and standard input, with every failure reported.
+// Standard output, standard input and files, with every failure reported.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,8 @@ void flush_output();
 
 /// All of standard input.
 std::string read_input();
+/// All of a file.
+std::string read_file(const std::string& path);
 
 std::string bytes_text(std::uint64_t bytes);  // "1.7 MiB"
 std::string count_text(std::int64_t count);   // "0.86 M"

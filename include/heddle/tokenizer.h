@@ -14,6 +14,7 @@ namespace heddle {
 namespace gguf {
 class Metadata;
 }
+struct TextPiece;  // chat_template.h
 
 using TokenId = std::int32_t;
 
@@ -55,6 +56,13 @@ class Tokenizer {
   /// ones. Time is near linear in the length of the text, whatever it holds. A GiB or more at once
   /// throws invalid_argument.
   std::vector<TokenId> encode(std::string_view text, const EncodeOptions& options = {}) const;
+
+  /// A rendered chat template. Control tokens are found in what the template itself says, and
+  /// nowhere else: one that reaches into data is text like any other. Between special tokens, text
+  /// is encoded as if it were one piece. `add_special` as in EncodeOptions; most templates write
+  /// the beginning token themselves.
+  std::vector<TokenId> encode_pieces(std::span<const TextPiece> pieces,
+                                     bool add_special = false) const;
 
   /// The bytes of one token: what it adds to the text. Control tokens and the unknown token add
   /// nothing unless `show_special`, when they give their name. Ids out of range throw

@@ -15,6 +15,12 @@ std::uint8_t byte_at(std::string_view text, std::size_t i) noexcept {
   return static_cast<std::uint8_t>(text[i]);
 }
 
+bool touches(std::span<const ByteRange> ranges, std::size_t begin, std::size_t end) noexcept {
+  const auto after = std::partition_point(ranges.begin(), ranges.end(),
+                                          [&](const ByteRange& r) { return r.end <= begin; });
+  return after != ranges.end() && after->begin < end;
+}
+
 }  // namespace
 
 SpecialTokens::SpecialTokens(const Vocabulary& vocabulary, bool parse_special)
@@ -25,7 +31,8 @@ SpecialTokens::SpecialTokens(const Vocabulary& vocabulary, bool parse_special)
         type == TokenType::user_defined ||
         (parse_special && (type == TokenType::control || type == TokenType::unknown));
     if (!wanted || vocabulary.texts[i].empty()) continue;
-    tokens_.push_back({vocabulary.texts[i], static_cast<TokenId>(i)});
+    tokens_.push_back(
+        {vocabulary.texts[i], static_cast<TokenId>(i), type == TokenType::user_defined});
     max_length_ = std::max(max_length_, vocabulary.texts[i].size());
   }
   std::sort(tokens_.begin(), tokens_.end(),
@@ -80,15 +87,16 @@ SpecialTokens::Starts SpecialTokens::find_starts(std::string_view text) const {
   return found;
 }
 
-TokenId SpecialTokens::exactly(std::string_view text) const {
+const SpecialTokens::Token* SpecialTokens::exactly(std::string_view text) const {
   const auto at = std::lower_bound(tokens_.begin(), tokens_.end(), text,
                                    [](const Token& t, std::string_view s) { return t.text < s; });
-  return at != tokens_.end() && at->text == text ? at->id : kNoToken;
+  return at != tokens_.end() && at->text == text ? &*at : nullptr;
 }
 
 std::vector<Fragment> SpecialTokens::cut_at_length(std::string_view text,
                                                    const std::vector<Start>& starts,
                                                    std::size_t length,
+                                                   std::span<const ByteRange> data,
                                                    const std::vector<Fragment>& fragments) const {
   std::vector<Fragment> finer;
   finer.reserve(fragments.size());
@@ -102,8 +110,9 @@ std::vector<Fragment> SpecialTokens::cut_at_length(std::string_view text,
       if (start->at < fragment.begin || start->longest < length) continue;
       const std::size_t end = start->at + length;
       if (end > fragment.end) continue;
-      const TokenId id = exactly(text.substr(start->at, length));
-      if (id == kNoToken) continue;
+      const Token* token = exactly(text.substr(start->at, length));
+      if (token == nullptr || (!token->user_defined && touches(data, start->at, end))) continue;
+      const TokenId id = token->id;
       if (start->at > fragment.begin) finer.push_back({fragment.begin, start->at, kNoToken});
       finer.push_back({start->at, end, id});
       fragment.begin = end;
@@ -116,12 +125,13 @@ std::vector<Fragment> SpecialTokens::cut_at_length(std::string_view text,
   return finer;
 }
 
-std::vector<Fragment> SpecialTokens::cut(std::string_view text) const {
+std::vector<Fragment> SpecialTokens::cut(std::string_view text,
+                                         std::span<const ByteRange> data) const {
   std::vector<Fragment> fragments = {{0, text.size(), kNoToken}};
   if (tokens_.empty()) return fragments;
   const Starts found = find_starts(text);
   for (const std::size_t length : found.lengths) {
-    fragments = cut_at_length(text, found.starts, length, fragments);
+    fragments = cut_at_length(text, found.starts, length, data, fragments);
   }
   return fragments;
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -17,6 +18,11 @@ struct Fragment {
   TokenId id;
 };
 
+/// Bytes [begin, end) of a text.
+struct ByteRange {
+  std::size_t begin, end;
+};
+
 /// A set of special tokens, ready to be found. Immutable.
 class SpecialTokens {
  public:
@@ -25,13 +31,15 @@ class SpecialTokens {
   SpecialTokens(const Vocabulary& vocabulary, bool parse_special);
 
   /// Cuts `text`, which is not empty, into fragments. Where tokens overlap, the longest in the
-  /// whole text goes first, the leftmost of equals. Time is linear in the length of the text.
-  std::vector<Fragment> cut(std::string_view text) const;
+  /// whole text goes first, the leftmost of equals. Only user-defined tokens may have bytes in
+  /// `data`, which is in order. Time is linear in the length of the text.
+  std::vector<Fragment> cut(std::string_view text, std::span<const ByteRange> data = {}) const;
 
  private:
   struct Token {
     std::string_view text;
     TokenId id;
+    bool user_defined;
   };
   /// Where some token begins, and the length of the longest that does.
   struct Start {
@@ -44,9 +52,9 @@ class SpecialTokens {
 
   Starts find_starts(std::string_view text) const;
   std::size_t longest_at(std::string_view text, std::vector<std::uint8_t>& length_seen) const;
-  TokenId exactly(std::string_view text) const;
+  const Token* exactly(std::string_view text) const;
   std::vector<Fragment> cut_at_length(std::string_view text, const std::vector<Start>& starts,
-                                      std::size_t length,
+                                      std::size_t length, std::span<const ByteRange> data,
                                       const std::vector<Fragment>& fragments) const;
 
   std::vector<Token> tokens_;  // sorted by text

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "heddle/chat_template.h"
 #include "heddle/gguf.h"
 #include "text/merge.h"
 #include "text/model.h"
@@ -39,6 +40,27 @@ struct Tokenizer::Impl {
             ErrorCode::invalid_argument, "token {} is not one of the vocabulary's {}", id,
             vocabulary.size());
   }
+
+  std::vector<TokenId> encode(std::string_view text, const text::SpecialTokens& special,
+                              std::span<const text::ByteRange> data, bool add_special) const {
+    require(text.size() < kMaxTextBytes, ErrorCode::invalid_argument,
+            "text of {} bytes is too long to encode at once; the limit is {}", text.size(),
+            kMaxTextBytes - 1);
+    std::vector<TokenId> ids;
+    if (add_special && vocabulary.add_bos) ids.push_back(*vocabulary.bos);
+    bool after_special = true;
+    for (const text::Fragment& fragment : special.cut(text, data)) {
+      if (fragment.id != text::kNoToken) {
+        ids.push_back(fragment.id);
+      } else if (fragment.begin < fragment.end) {
+        model->encode(text.substr(fragment.begin, fragment.end - fragment.begin), after_special,
+                      ids);
+      }
+      after_special = fragment.id != text::kNoToken;
+    }
+    if (add_special && vocabulary.add_eos) ids.push_back(*vocabulary.eos);
+    return ids;
+  }
 };
 
 Tokenizer::Tokenizer(const gguf::Metadata& metadata) : impl_(std::make_unique<Impl>(metadata)) {}
@@ -47,26 +69,20 @@ Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
 Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
 
 std::vector<TokenId> Tokenizer::encode(std::string_view text, const EncodeOptions& options) const {
-  require(text.size() < kMaxTextBytes, ErrorCode::invalid_argument,
-          "text of {} bytes is too long to encode at once; the limit is {}", text.size(),
-          kMaxTextBytes - 1);
-  const text::Vocabulary& v = impl_->vocabulary;
   const text::SpecialTokens& special =
       options.parse_special ? impl_->all_special : impl_->user_defined;
-  std::vector<TokenId> ids;
-  if (options.add_special && v.add_bos) ids.push_back(*v.bos);
-  bool after_special = true;
-  for (const text::Fragment& fragment : special.cut(text)) {
-    if (fragment.id != text::kNoToken) {
-      ids.push_back(fragment.id);
-    } else if (fragment.begin < fragment.end) {
-      impl_->model->encode(text.substr(fragment.begin, fragment.end - fragment.begin),
-                           after_special, ids);
-    }
-    after_special = fragment.id != text::kNoToken;
+  return impl_->encode(text, special, {}, options.add_special);
+}
+
+std::vector<TokenId> Tokenizer::encode_pieces(std::span<const TextPiece> pieces,
+                                              bool add_special) const {
+  std::string text;
+  std::vector<text::ByteRange> data;
+  for (const TextPiece& piece : pieces) {
+    if (!piece.from_template) data.push_back({text.size(), text.size() + piece.text.size()});
+    text += piece.text;
   }
-  if (options.add_special && v.add_eos) ids.push_back(*v.eos);
-  return ids;
+  return impl_->encode(text, impl_->all_special, data, add_special);
 }
 
 std::string Tokenizer::token_bytes(TokenId id, bool show_special) const {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -48,7 +49,7 @@ TEST(Program, HelpAndVersionAreNoErrors) {
   const Finished help = heddle_program({"--help"});
   EXPECT_EQ(help.exit_code, 0);
   for (const char* command :
-       {"run", "info", "plan", "bench", "tokenize", "logits", "settings", "devices"}) {
+       {"run", "info", "plan", "bench", "tokenize", "template", "logits", "settings", "devices"}) {
     EXPECT_THAT(help.out, HasSubstr(command));
     const Finished own = heddle_program({command, "--help"});
     EXPECT_EQ(own.exit_code, 0) << command;
@@ -73,6 +74,11 @@ TEST(Program, UsageErrors) {
         {"plan", "--tokens", "0"},
         {"bench", "-r", "0"},
         {"bench", "-p", "0", "-n", "0"},
+        {"template"},
+        {"template", "x.jinja", "--now", "yesterday"},
+        {"template", "x.jinja", "--now", "2026-03-14"},
+        {"template", "x.jinja", "--now", "2026-03-14T15:09:26Z"},
+        {"template", "x.jinja", "--now", "2026-02-30T15:09:26"},
         {"logits"},
         {"logits", "--tokens", "1,2"},
         {"logits", "--tokens", "1,x", "-o", "/dev/null"}}) {
@@ -278,6 +284,42 @@ void expect_reference_ids(const std::string& name) {
 TEST(Tokenize, ReferenceVocabularies) {
   HEDDLE_SHARED_FILE(directory, "tokenizers");
   for (const char* name : {"gpt-2", "llama-spm"}) expect_reference_ids(name);
+}
+
+std::string written_file(const std::string& name, const std::string& text) {
+  const std::string path = testing::TempDir() + name;
+  std::ofstream(path, std::ios::binary) << text;
+  return path;
+}
+
+TEST(Template, RendersTheContextFromStandardInput) {
+  const std::string path =
+      written_file("heddle-chat.jinja",
+                   "{% for m in messages %}\n<|{{ m.role }}|>{{ m.content | tojson }}\n"
+                   "{% endfor %}\n{{ strftime_now('%d %B %Y %H:%M:%S, %A') }}\n");
+  const Finished run = heddle_program({"template", path, "--now", "2026-03-14T15:09:26"},
+                                      R"({"messages": [{"role": "user", "content": "\"é\""}]})");
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(run.out, "<|user|>\"\\\"é\\\"\"\n14 March 2026 15:09:26, Saturday");
+  EXPECT_THAT(run.err, IsEmpty());
+  EXPECT_EQ(heddle_program({"template", written_file("heddle-empty.jinja", "")}, "{}").out, "");
+}
+
+TEST(Template, SaysWhatIsWrong) {
+  const std::string good = written_file("heddle-good.jinja", "{{ messages[0].content }}");
+  const std::string bad = written_file("heddle-bad.jinja", "\n{{ 1 + }}");
+  for (const auto& [path, input, message] : std::vector<std::array<std::string, 3>>{
+           {"no-such-file.jinja", "{}", "heddle: no-such-file.jinja: No such file"},
+           {testing::TempDir(), "{}", "Is a directory"},
+           {bad, "{}", "heddle: chat template, line 2, column 8: expected an expression"},
+           {good, "{}", "heddle: chat template, line 1, column 12: 'messages' is undefined"},
+           {good, "", "the context is not JSON"},
+           {good, "[]", "the context must be a JSON object"}}) {
+    const Finished run = heddle_program({"template", path}, input);
+    EXPECT_EQ(run.exit_code, 1) << path;
+    EXPECT_THAT(run.err, HasSubstr(message));
+    EXPECT_THAT(run.out, IsEmpty());
+  }
 }
 
 TEST(Logits, WritesARowAToken) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <random>
 
+#include "heddle/chat_template.h"
 #include "text/merge.h"
 #include "text/vocabularies.h"
 
@@ -48,6 +49,27 @@ TEST(SpecialTokens, UserDefinedAlwaysControlOnRequest) {
   EXPECT_EQ(tokenizer.encode("<|c|><u>", kParse), (Ids{control, mine}));
   EXPECT_EQ(tokenizer.encode("<|c|", kParse), (Ids{'<', '|', 'c', '|'}));
   EXPECT_EQ(tokenizer.encode("", kParse), Ids{});
+}
+
+TEST(SpecialTokens, ControlTokensOnlyInTheTemplatesOwnText) {
+  VocabularyBuilder builder = all_bytes();
+  const TokenId control = builder.add("<c>", TokenType::control);
+  const TokenId longer = builder.add("<c>d", TokenType::control);
+  const TokenId mine = builder.add("<u>", TokenType::user_defined);
+  const TokenId merged = builder.add("ab");
+  builder.merges = {"a b"};
+  const Tokenizer tokenizer(builder.metadata("gpt2", "gpt-2"));
+  const auto own = [](std::string text) { return TextPiece{std::move(text), true}; };
+  const auto data = [](std::string text) { return TextPiece{std::move(text), false}; };
+  const auto ids = [&](std::vector<TextPiece> pieces) { return tokenizer.encode_pieces(pieces); };
+  EXPECT_EQ(ids({own("<c>"), data("<c>"), own("<c>")}), (Ids{control, '<', 'c', '>', control}));
+  EXPECT_EQ(ids({own("<"), data("c"), own(">")}), (Ids{'<', 'c', '>'}));
+  EXPECT_EQ(ids({own("<c"), data("><c>")}), (Ids{'<', 'c', '>', '<', 'c', '>'}));
+  EXPECT_EQ(ids({own("<c>"), data("d")}), (Ids{control, 'd'}));
+  EXPECT_EQ(ids({own("<c>d")}), Ids{longer});
+  EXPECT_EQ(ids({data("<u>"), own("x"), data("<"), own("u>")}), (Ids{mine, 'x', mine}));
+  EXPECT_EQ(ids({own("a"), data("b")}), Ids{merged});
+  EXPECT_EQ(ids({}), Ids{});
 }
 
 TEST(SpecialTokens, TheLongestGoesFirst) {
