@@ -15,15 +15,22 @@ namespace {
 
 // Batches of up to this many tokens may share out a long context's splits among threads; more
 // tokens keep the threads busy anyway, and their splits' sums would want much memory.
-constexpr std::int64_t kFewTokens = 4;
+constexpr std::int64_t kFewTokens = 8;
 // A row's sums over a split in the workspace: maximum and sum in a panel of their own, then output.
 constexpr std::int64_t kSlotHeader = kPanel;
 // Multiply-adds, a few at a time, that are worth another thread.
 constexpr std::int64_t kChunkWork = std::int64_t{1} << 16;
+// Two blocks of keys and values, one in use and one being fetched, should fit in a core's second
+// level of cache and leave room.
+constexpr std::int64_t kBlockBytes = std::int64_t{256} << 10;
 
-/// Tokens [first, first + count) of one sequence, at consecutive positions.
+/// Tokens [first, first + count) of one sequence, at consecutive positions, and how their work is
+/// shared out: tasks of some heads each, and each of those split by split if `splits` is not 0.
 struct TokenRun {
   std::int32_t first, count;
+  std::int64_t kv_heads_a_task = 1;
+  std::int64_t first_split = 0, splits = 0;
+  std::int64_t first_task = 0;
 };
 
 struct AttendPlan {
@@ -32,17 +39,27 @@ struct AttendPlan {
   std::int64_t sequences, table_width;
   std::size_t kv_head_bytes[2];  // one head of one row of k, of v
   DecodeRow decode[2];
+  const HeadLoops* head_loops[2];
   const Products* loops;
 
   std::int64_t group() const { return heads / kv_heads; }
   std::int64_t padded() const { return round_up_to_panel(features); }
   std::int64_t heads_a_task() const { return std::min(group(), most_rows(features, features)); }
   std::int64_t tasks_a_kv_head() const { return (group() + heads_a_task() - 1) / heads_a_task(); }
-  std::int64_t tasks_a_run() const { return kv_heads * tasks_a_kv_head(); }
   std::int64_t tokens_a_run() const { return most_rows(features, features) / heads_a_task(); }
   std::int64_t positions() const { return table_width * op.block_size; }
   std::int64_t splits() const { return (positions() + kSplit - 1) / kSplit; }
   bool shares_splits() const { return tokens <= kFewTokens && splits() > 1; }
+  std::int64_t most_kv_heads_a_task(std::int64_t tokens_of_run) const {
+    if (tasks_a_kv_head() > 1) return 1;
+    const auto bytes = static_cast<std::int64_t>(kv_head_bytes[0] + kv_head_bytes[1]);
+    const std::int64_t room = most_rows(features, features) / (group() * tokens_of_run);
+    const std::int64_t near = kBlockBytes / (bytes * position_block(features, features));
+    return std::clamp<std::int64_t>(std::min(room, near), 1, kv_heads);
+  }
+  std::int64_t head_tasks(std::int64_t kv_heads_a_task) const {
+    return (kv_heads + kv_heads_a_task - 1) / kv_heads_a_task * tasks_a_kv_head();
+  }
   std::size_t run_bytes() const {
     return (static_cast<std::size_t>(tokens) * sizeof(TokenRun) + 63) / 64 * 64;
   }
@@ -71,21 +88,14 @@ class AttendRun {
   void run() {
     find_runs();
     if (run_count_ == 0) return;
-    std::int64_t most_positions = 0;
-    for (std::int64_t i = 0; i < run_count_; ++i) {
-      const Visible all = seen_by(runs_[i]);
-      most_positions = std::max(most_positions, all.end - all.begin);
-    }
-    const std::int64_t tasks = run_count_ * plan_.tasks_a_run();
-    const bool idle_threads = tasks < 4 * launch_.team.size();
-    if (plan_.shares_splits() && most_positions > kSplit && idle_threads) return run_splits(tasks);
-    const std::int64_t rows = plan_.heads_a_task() * runs_[0].count;
-    const std::int64_t work = std::max<std::int64_t>(1, most_positions * plan_.features * rows);
-    parallel(launch_.team, tasks, std::max<std::int64_t>(1, kChunkWork / work),
-             [this](std::int64_t begin, std::int64_t end) {
-               AttentionScratch scratch;
-               for (std::int64_t task = begin; task < end; ++task) run_task(task, scratch);
-             });
+    const std::int64_t tasks = share_out();
+    parallel(launch_.team, tasks, grain(tasks), [this](std::int64_t begin, std::int64_t end) {
+      AttentionScratch scratch;
+      for (std::int64_t task = begin; task < end; ++task) {
+        run_task(task, scratch, {task > begin, task + 1 < end});
+      }
+    });
+    join_splits();
   }
 
  private:
@@ -97,10 +107,18 @@ class AttendRun {
   bool continues_run(std::int64_t token) const;
   void find_runs();
 
-  /// Which query rows a task computes: `heads` heads from `first_head` on of each token of `run`.
+  std::int64_t share_out();
+  std::int64_t grain(std::int64_t tasks) const;
+  std::int64_t enough_tasks() const {  // that no thread waits long for the last
+    return launch_.team.size() == 1 ? 1 : 4 * launch_.team.size();
+  }
+
+  /// What a task computes: of each token of `run`, `heads` heads from `first_head` on for each of
+  /// `kv_heads` heads of keys and values; over one split, or over all if that is negative.
   struct Task {
     TokenRun run;
-    std::int64_t kv_head, first_head, heads;
+    std::int64_t kv_head, kv_heads, first_head, heads, split;
+    std::int64_t rows() const { return run.count * heads * kv_heads; }
   };
   Task task_at(std::int64_t index) const;
   HeadSource source(std::size_t which, const Task& task) const;
@@ -115,10 +133,11 @@ class AttendRun {
     return {at, at + 1, at + kSlotHeader};
   }
 
-  void run_task(std::int64_t index, AttentionScratch& scratch) const;
-  void run_splits(std::int64_t tasks) const;
-  void run_split(std::int64_t index, std::int64_t split, AttentionScratch& scratch) const;
-  void join_splits(std::int64_t row) const;
+  void run_task(std::int64_t index, AttentionScratch& scratch, NearSplits near) const;
+  void run_split(const Task& task, const AttentionRows& rows, AttentionScratch& scratch,
+                 NearSplits near) const;
+  void join_splits() const;
+  void join_splits(const TokenRun& run, std::int64_t row) const;
 
   const AttendPlan& plan_;
   const Launch& launch_;
@@ -206,7 +225,7 @@ void AttendRun::find_runs() {
     if (continues_run(t)) {
       ++runs_[run_count_ - 1].count;
     } else {
-      runs_[run_count_++] = {static_cast<std::int32_t>(t), 1};
+      runs_[run_count_++] = {.first = static_cast<std::int32_t>(t), .count = 1};
     }
   }
   for (std::int64_t i = 0; i < run_count_; ++i) check_blocks(runs_[i]);
@@ -214,16 +233,63 @@ void AttendRun::find_runs() {
 
 // ---- Tasks
 
+/// How the runs' work is cut into tasks: rows that share what they read together, yet enough tasks
+/// for all threads. Gives their number.
+std::int64_t AttendRun::share_out() {
+  const std::int64_t enough = enough_tasks();
+  std::int64_t tasks = 0;
+  for (std::int64_t i = 0; i < run_count_; ++i) {
+    TokenRun& run = runs_[i];
+    const Visible all = seen_by(run);
+    const std::int64_t splits =
+        all.end > all.begin ? (all.end - 1) / kSplit - all.begin / kSplit + 1 : 0;
+    run.first_split = all.begin / kSplit;
+    run.kv_heads_a_task = plan_.most_kv_heads_a_task(run.count);
+    const auto all_tasks = [&] {
+      return run_count_ * plan_.head_tasks(run.kv_heads_a_task) *
+             std::max<std::int64_t>(1, run.splits);
+    };
+    if (plan_.shares_splits() && splits > 1 && all_tasks() < enough) run.splits = splits;
+    while (run.kv_heads_a_task > 1 && all_tasks() < enough) {
+      run.kv_heads_a_task = (run.kv_heads_a_task + 1) / 2;
+    }
+    run.first_task = tasks;
+    tasks += plan_.head_tasks(run.kv_heads_a_task) * std::max<std::int64_t>(1, run.splits);
+  }
+  return tasks;
+}
+
+/// Tasks that are worth another thread, and not so few that neighbours are often torn apart.
+std::int64_t AttendRun::grain(std::int64_t tasks) const {
+  const Visible all = seen_by(runs_[0]);
+  const std::int64_t rows = plan_.heads_a_task() * runs_[0].kv_heads_a_task * runs_[0].count;
+  const std::int64_t work = (all.end - all.begin) * plan_.features * rows;
+  return std::max(
+      {std::int64_t{1}, kChunkWork / std::max<std::int64_t>(1, work), tasks / enough_tasks()});
+}
+
 AttendRun::Task AttendRun::task_at(std::int64_t index) const {
-  const std::int64_t in_run = index % plan_.tasks_a_run();
-  const std::int64_t kv_head = in_run / plan_.tasks_a_kv_head();
-  const std::int64_t first = in_run % plan_.tasks_a_kv_head() * plan_.heads_a_task();
-  return {runs_[index / plan_.tasks_a_run()], kv_head, kv_head * plan_.group() + first,
-          std::min(plan_.heads_a_task(), plan_.group() - first)};
+  const TokenRun& run =
+      *(std::upper_bound(runs_, runs_ + run_count_, index,
+                         [](std::int64_t i, const TokenRun& r) { return i < r.first_task; }) -
+        1);
+  const std::int64_t parts = std::max<std::int64_t>(1, run.splits);
+  const std::int64_t part = (index - run.first_task) % parts;
+  const std::int64_t heads = (index - run.first_task) / parts;
+  const std::int64_t kv_head = heads / plan_.tasks_a_kv_head() * run.kv_heads_a_task;
+  const std::int64_t first = heads % plan_.tasks_a_kv_head() * plan_.heads_a_task();
+  return {.run = run,
+          .kv_head = kv_head,
+          .kv_heads = std::min(run.kv_heads_a_task, plan_.kv_heads - kv_head),
+          .first_head = kv_head * plan_.group() + first,
+          .heads = std::min(plan_.heads_a_task(), plan_.group() - first),
+          .split = run.splits > 0 ? run.first_split + part : -1};
 }
 
 std::int64_t AttendRun::row_at(const Task& task, std::int64_t row) const {
-  return (task.run.first + row / task.heads) * plan_.heads + task.first_head + row % task.heads;
+  const std::int64_t of_head = task.run.count * task.heads;
+  const std::int64_t token = task.run.first + row % of_head / task.heads;
+  return token * plan_.heads + task.first_head + row / of_head * plan_.group() + row % task.heads;
 }
 
 HeadSource AttendRun::source(std::size_t which, const Task& task) const {
@@ -235,6 +301,7 @@ HeadSource AttendRun::source(std::size_t which, const Task& task) const {
       .head_bytes = static_cast<std::int64_t>(head_bytes),
       .features = plan_.features,
       .decode = plan_.decode[which],
+      .loops = plan_.head_loops[which],
       .table = table_ + sequence_[task.run.first] * plan_.table_width,
       .block_size = plan_.op.block_size,
   };
@@ -244,10 +311,13 @@ AttentionRows AttendRun::rows_of(const Task& task, AttentionScratch& scratch) co
   AttentionRows rows{.loops = *plan_.loops,
                      .keys = source(0, task),
                      .values = source(1, task),
-                     .rows = task.run.count * task.heads};
-  const auto* queries = launch_.inputs[kQuery].as<float>();
+                     .rows = task.run.count * task.heads,
+                     .heads = task.kv_heads};
   for (std::int64_t r = 0; r < rows.rows; ++r) {
     rows.visible[r] = seen_by(task.run.first + r / task.heads);
+  }
+  const auto* queries = launch_.inputs[kQuery].as<float>();
+  for (std::int64_t r = 0; r < task.rows(); ++r) {
     const float* query = queries + row_at(task, r) * plan_.features;
     load_query(scratch, r, plan_.loops->decode[static_cast<int>(Stored::f32)],
                reinterpret_cast<const std::byte*>(query), plan_.features, plan_.op.scale);
@@ -255,11 +325,13 @@ AttentionRows AttendRun::rows_of(const Task& task, AttentionScratch& scratch) co
   return rows;
 }
 
-void AttendRun::run_task(std::int64_t index, AttentionScratch& scratch) const {
+/// `near`: whether the tasks before and after this one are run just before and after.
+void AttendRun::run_task(std::int64_t index, AttentionScratch& scratch, NearSplits near) const {
   const Task task = task_at(index);
   const AttentionRows rows = rows_of(task, scratch);
+  if (task.split >= 0) return run_split(task, rows, scratch, near);
   sum_all(rows, scratch);
-  for (std::int64_t r = 0; r < rows.rows; ++r) {
+  for (std::int64_t r = 0; r < task.rows(); ++r) {
     const RowSums sums = row_of(scratch.total, r, plan_.padded());
     finish(sums, plan_.features);
     std::copy_n(sums.output, plan_.features, output(row_at(task, r)));
@@ -268,45 +340,42 @@ void AttendRun::run_task(std::int64_t index, AttentionScratch& scratch) const {
 
 // ---- The same, with a context's splits shared out
 
-void AttendRun::run_split(std::int64_t index, std::int64_t split, AttentionScratch& scratch) const {
-  const Task task = task_at(index);
-  const Visible all = seen_by(task.run);
-  const std::int64_t begin = split * kSplit;
-  if (begin >= all.end || begin + kSplit <= all.begin) return;
-  const AttentionRows rows = rows_of(task, scratch);
-  sum_split(rows, scratch, begin);
-  for (std::int64_t r = 0; r < rows.rows; ++r) {
+void AttendRun::run_split(const Task& task, const AttentionRows& rows, AttentionScratch& scratch,
+                          NearSplits near) const {
+  near.before = near.before && task.split > task.run.first_split;
+  near.after = near.after && task.split + 1 < task.run.first_split + task.run.splits;
+  sum_split(rows, scratch, task.split * kSplit, near);
+  for (std::int64_t r = 0; r < task.rows(); ++r) {
     const RowSums from = row_of(scratch.split, r, plan_.padded());
-    const RowSums to = slot(row_at(task, r), split);
+    const RowSums to = slot(row_at(task, r), task.split);
     *to.maximum = *from.maximum;
     *to.sum = *from.sum;
     std::copy_n(from.output, plan_.padded(), to.output);
   }
 }
 
-void AttendRun::join_splits(std::int64_t row) const {
+void AttendRun::join_splits(const TokenRun& run, std::int64_t row) const {
   alignas(64) float values[kMostHead];
   float maximum, sum;
   const RowSums total{&maximum, &sum, values};
   clear(total, plan_.padded());
-  const std::int64_t token = row / plan_.heads;
-  const Visible seen = seen_by(token);
-  for (std::int64_t split = seen.begin / kSplit; split * kSplit < seen.end; ++split) {
-    join(*plan_.loops, total, slot(row, split), plan_.padded());
+  for (std::int64_t i = 0; i < run.splits; ++i) {
+    join(*plan_.loops, total, slot(row, run.first_split + i), plan_.padded());
   }
   finish(total, plan_.features);
   std::copy_n(values, plan_.features, output(row));
 }
 
-void AttendRun::run_splits(std::int64_t tasks) const {
-  const std::int64_t splits = plan_.splits();
-  parallel(launch_.team, tasks * splits, 1, [&](std::int64_t begin, std::int64_t end) {
-    AttentionScratch scratch;
-    for (std::int64_t i = begin; i < end; ++i) run_split(i / splits, i % splits, scratch);
-  });
+void AttendRun::join_splits() const {
   for (std::int64_t i = 0; i < run_count_; ++i) {
-    const std::int64_t first = runs_[i].first * plan_.heads, count = runs_[i].count * plan_.heads;
-    for (std::int64_t row = first; row < first + count; ++row) join_splits(row);
+    const TokenRun& run = runs_[i];
+    if (run.splits == 0) continue;
+    const std::int64_t first = run.first * plan_.heads, rows = run.count * plan_.heads;
+    const std::int64_t work = run.splits * plan_.padded();
+    parallel(launch_.team, rows, std::max<std::int64_t>(1, kChunkWork / work),
+             [&](std::int64_t begin, std::int64_t end) {
+               for (std::int64_t row = begin; row < end; ++row) join_splits(run, first + row);
+             });
   }
 }
 
@@ -343,7 +412,8 @@ Prepared prepare_attend(const PrepareArgs& args) {
     const DType dtype = args.inputs[kKeys + i].spec.dtype;
     plan.kv_head_bytes[i] = row_bytes(dtype, plan.features);
     plan.decode[i] = decoder(*plan.loops, dtype);
-    if (!plan.decode[i]) {
+    plan.head_loops[i] = head_loops(isa(), dtype);
+    if (!plan.decode[i] || !plan.head_loops[i]) {
       return refuse(fmt::format("attend: states of {} have no kernel", to_string(dtype)));
     }
   }

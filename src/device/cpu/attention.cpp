@@ -28,6 +28,7 @@ struct AttentionPlan {
   std::int64_t mask_position_stride = 0;  // bytes
   ApplyMask apply_mask = nullptr;
   DecodeRow decode_q, decode_k, decode_v;
+  const HeadLoops *loops_k, *loops_v;
   void (*store)(const float* from, std::int64_t count, std::byte* to);
   const Products* loops;
 
@@ -94,9 +95,10 @@ void run_task(const AttentionPlan& plan, const Launch& launch, const Task& task,
   AttentionRows rows{
       .loops = *plan.loops,
       .keys = {launch.inputs[1].data + plan.k.offset(task.batch, task.kv_head, 0),
-               plan.k.row_stride, plan.k.head_bytes, plan.features, plan.decode_k},
+               plan.k.row_stride, plan.k.head_bytes, plan.features, plan.decode_k, plan.loops_k},
       .values = {launch.inputs[2].data + plan.v.offset(task.batch, task.kv_head, 0),
-                 plan.v.row_stride, plan.v.head_bytes, plan.value_features, plan.decode_v},
+                 plan.v.row_stride, plan.v.head_bytes, plan.value_features, plan.decode_v,
+                 plan.loops_v},
       .rows = task.queries * task.heads,
       .apply_mask = plan.apply_mask,
       .mask_stride = plan.mask_position_stride,
@@ -214,6 +216,8 @@ AttentionPlan make_plan(const PrepareArgs& args) {
           .decode_q = decoder(q),
           .decode_k = decoder(k),
           .decode_v = decoder(v),
+          .loops_k = head_loops(isa(), k.spec.dtype),
+          .loops_v = head_loops(isa(), v.spec.dtype),
           .store = store_loop(args.outputs[0].spec.dtype),
           .loops = &loops};
 }

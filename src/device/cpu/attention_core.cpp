@@ -10,6 +10,13 @@ namespace {
 
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
+[[gnu::always_inline]] inline void fetch(const Upcoming& next, std::int64_t i) {
+  constexpr std::int64_t kLine = 64;
+  for (std::int64_t at = 0; at < next.bytes; at += kLine) {
+    __builtin_prefetch(next.pieces[i] + at, 0, 2);
+  }
+}
+
 /// Positions of a block, counted from its start.
 struct BlockRange {
   std::int64_t first, last;
@@ -19,81 +26,131 @@ struct BlockRange {
   std::int64_t lanes() const { return (last_panel() - first_panel()) * kPanel; }
 };
 
-BlockRange within_block(const Visible& visible, std::int64_t block) {
-  return {std::max(visible.begin - block, std::int64_t{0}),
-          std::min(visible.end - block, kPositionBlock)};
-}
+/// A block's positions that any of a task's rows sees, and where they lie; elsewhere null.
+struct BlockRows {
+  std::int64_t begin = 0;
+  BlockRange range{0, 0};
+  bool same = true;  // all rows see the same
+  const std::byte *keys[kMostPositions], *values[kMostPositions];
 
-/// What any row sees of a block, and whether all rows see the same.
-struct BlockUse {
-  BlockRange range{kPositionBlock, 0};
-  bool same = true;
+  BlockRange seen_by(const Visible& visible, std::int64_t size) const {
+    return {std::max(visible.begin - begin, std::int64_t{0}), std::min(visible.end - begin, size)};
+  }
+  bool empty() const { return range.first >= range.last; }
+  void find(const AttentionRows& task, std::int64_t size, std::int64_t from);
 };
 
-BlockUse use_of_block(const AttentionRows& task, std::int64_t block) {
-  BlockUse use;
-  const BlockRange first_row = within_block(task.visible[0], block);
+void BlockRows::find(const AttentionRows& task, std::int64_t size, std::int64_t from) {
+  begin = from;
+  range = {size, 0};
+  same = true;
+  const BlockRange first_row = seen_by(task.visible[0], size);
   for (std::int64_t r = 0; r < task.rows; ++r) {
-    const BlockRange row = within_block(task.visible[r], block);
-    if (row.first != first_row.first || row.last != first_row.last) use.same = false;
+    const BlockRange row = seen_by(task.visible[r], size);
+    if (row.first != first_row.first || row.last != first_row.last) same = false;
     if (row.first >= row.last) continue;
-    use.range.first = std::min(use.range.first, row.first);
-    use.range.last = std::max(use.range.last, row.last);
+    range.first = std::min(range.first, row.first);
+    range.last = std::max(range.last, row.last);
   }
-  return use;
+  if (empty()) return;
+  std::fill(keys, keys + kMostPositions, nullptr);
+  std::fill(values, values + kMostPositions, nullptr);
+  task.keys.locate(begin + range.first, begin + range.last, keys + range.first);
+  task.values.locate(begin + range.first, begin + range.last, values + range.first);
 }
 
-/// Rows of one head lie apart, where the processor does not look ahead by itself. Into the second
-/// level: a block is more than the first one can wait for at once.
-void fetch(const HeadSource& source, std::int64_t position) {
-  constexpr std::int64_t kLine = 64;
-  const std::byte* row = source.row(position);
-  for (std::int64_t i = 0; i < source.head_bytes; i += kLine) __builtin_prefetch(row + i, 0, 2);
+/// Hands out some rows in the order of memory, in pieces of a head each.
+class Fetcher {
+ public:
+  Fetcher(const std::byte* const* rows, const BlockRange& range, std::int64_t heads,
+          std::int64_t head_bytes)
+      : rows_(rows), heads_(heads), bytes_(head_bytes), next_(range.first), end_(range.last) {}
+
+  Upcoming take(std::int64_t most) {
+    std::int64_t count = 0;
+    for (; count < most && next_ < end_; ++count) {
+      pieces_[count] = rows_[next_] + head_ * bytes_;
+      if (++head_ == heads_) head_ = 0, ++next_;
+    }
+    return {pieces_, count, bytes_};
+  }
+
+ private:
+  const std::byte* const* rows_;
+  std::int64_t heads_, bytes_, next_, end_, head_ = 0;
+  const std::byte* pieces_[kMostPositions];
+};
+
+/// Adds what a task's rows see of a block to scratch.split, fetching another block meanwhile.
+class BlockSums {
+ public:
+  BlockSums(const AttentionRows& task, AttentionScratch& scratch, const BlockRows& block,
+            std::int64_t size)
+      : task_(task),
+        scratch_(scratch),
+        block_(block),
+        range_(block.range),
+        size_(size),
+        key_floats_(round_up_to_panel(task.keys.features)),
+        value_floats_(round_up_to_panel(task.values.features)) {}
+
+  void add(const BlockRows& next);
+
+ private:
+  BlockRange seen_by(std::int64_t row) const { return block_.seen_by(task_.visible[row], size_); }
+  void load_keys(std::int64_t head, Fetcher& next);
+  void score(std::int64_t head);
+  void weigh(std::int64_t head);
+  void add_stored_values(std::int64_t head, Fetcher& next);
+  void load_values(std::int64_t head, Fetcher& next);
+  void add_values(std::int64_t head);
+  void add_values(std::int64_t head, std::int64_t first_row, std::int64_t rows,
+                  const BlockRange& range);
+
+  const AttentionRows& task_;
+  AttentionScratch& scratch_;
+  const BlockRows& block_;
+  const BlockRange range_;
+  const std::int64_t size_, key_floats_, value_floats_;
+};
+
+void BlockSums::load_keys(std::int64_t head, Fetcher& next) {
+  const HeadSource& keys = task_.keys;
+  for (std::int64_t p = range_.first_lane(); p < range_.last; p += kPanel) {
+    keys.loops->key_panel({.rows = block_.keys + p,
+                           .offset = head * keys.head_bytes,
+                           .features = keys.features,
+                           .panel = scratch_.keys + p * key_floats_,
+                           .next = next.take(kPanel)});
+  }
 }
 
-/// Keys of a block, `end` being where the visible positions end; values and the next keys are
-/// fetched.
-void load_keys(const AttentionRows& task, AttentionScratch& scratch, std::int64_t block,
-               const BlockRange& range, std::int64_t end) {
-  const std::int64_t features = task.keys.features, padded = round_up_to_panel(features);
-  const std::int64_t first = range.first_lane(), last = range.last_panel() * kPanel;
-  float* rows = scratch.values;
-  std::fill(rows + first * padded, rows + range.first * padded, 0.0f);
-  for (std::int64_t p = range.first; p < range.last; ++p) {
-    fetch(task.values, block + p);
-    if (block + p + kPositionBlock < end) fetch(task.keys, block + p + kPositionBlock);
-    task.keys.decode(task.keys.row(block + p), features, rows + p * padded);
-  }
-  std::fill(rows + range.last * padded, rows + last * padded, 0.0f);
-  for (std::int64_t p = first; p < last; p += kPanel) {
-    task.loops.to_panel(rows + p * padded, padded, features, scratch.keys + p * padded);
+void BlockSums::load_values(std::int64_t head, Fetcher& next) {
+  const HeadSource& values = task_.values;
+  const Upcoming upcoming = next.take(range_.last - range_.first);
+  for (std::int64_t p = range_.first; p < range_.last; ++p) {
+    const std::int64_t i = p - range_.first;
+    if (i < upcoming.count) fetch(upcoming, i);
+    values.decode(block_.values[p] + head * values.head_bytes, values.features,
+                  scratch_.values + p * value_floats_);
   }
 }
 
-void load_values(const AttentionRows& task, AttentionScratch& scratch, std::int64_t block,
-                 const BlockRange& range) {
-  const std::int64_t padded = round_up_to_panel(task.values.features);
-  for (std::int64_t p = range.first; p < range.last; ++p) {
-    task.values.decode(task.values.row(block + p), task.values.features,
-                       scratch.values + p * padded);
-  }
-}
-
-void score(const AttentionRows& task, AttentionScratch& scratch, const BlockRange& range) {
-  const std::int64_t features = task.keys.features, padded = round_up_to_panel(features);
+void BlockSums::score(std::int64_t head) {
+  const std::int64_t features = task_.keys.features;
   std::int64_t first = 0;
   do {  // even scores of no features must be written
-    task.loops.tile({
-        .x = scratch.queries + first,
-        .x_stride = padded,
-        .rows = task.rows,
-        .w = scratch.keys + range.first_lane() * padded + first * kPanel,
+    task_.loops.tile({
+        .x = scratch_.queries + head * task_.rows * key_floats_ + first,
+        .x_stride = key_floats_,
+        .rows = task_.rows,
+        .w = scratch_.keys + range_.first_lane() * key_floats_ + first * kPanel,
         .step = kPanel,
-        .panel = kPanel * padded,
+        .panel = kPanel * key_floats_,
         .depth = std::min(features - first, kDepthBlock),
-        .columns = range.lanes(),
-        .out = scratch.scores + range.first_lane(),
-        .out_stride = kPositionBlock,
+        .columns = range_.lanes(),
+        .out = scratch_.scores + range_.first_lane(),
+        .out_stride = kMostPositions,
         .scales = first > 0 ? kOnes : nullptr,
     });
     first += kDepthBlock;
@@ -101,79 +158,135 @@ void score(const AttentionRows& task, AttentionScratch& scratch, const BlockRang
 }
 
 /// Scores become weights, zero where a row does not see.
-void weigh(const AttentionRows& task, AttentionScratch& scratch, std::int64_t block,
-           const BlockRange& range) {
-  for (std::int64_t r = 0; r < task.rows; ++r) {
-    float* scores = scratch.scores + r * kPositionBlock;
-    const BlockRange seen = within_block(task.visible[r], block);
+void BlockSums::weigh(std::int64_t head) {
+  for (std::int64_t r = 0; r < task_.rows; ++r) {
+    float* scores = scratch_.scores + r * kMostPositions;
+    const BlockRange seen = seen_by(r);
     if (seen.first >= seen.last) {
-      std::fill_n(scores + range.first_lane(), range.lanes(), 0.0f);
-      scratch.rescale[r] = 1.0f;
+      std::fill_n(scores + range_.first_lane(), range_.lanes(), 0.0f);
+      scratch_.rescale[r] = 1.0f;
       continue;
     }
-    if (task.apply_mask) {
-      task.apply_mask(scores + seen.first, task.mask[r], task.mask_stride, block + seen.first,
-                      block + seen.last);
+    if (task_.apply_mask) {
+      task_.apply_mask(scores + seen.first, task_.mask[r], task_.mask_stride,
+                       block_.begin + seen.first, block_.begin + seen.last);
     }
+    const std::int64_t sums = head * task_.rows + r;
     SoftmaxRow row{
-        .scores = scores + range.first_lane(),
-        .begin = seen.first - range.first_lane(),
-        .end = seen.last - range.first_lane(),
-        .whole = range.lanes(),
-        .maximum = scratch.split.maximum[r],
-        .sum = scratch.split.sum[r],
+        .scores = scores + range_.first_lane(),
+        .begin = seen.first - range_.first_lane(),
+        .end = seen.last - range_.first_lane(),
+        .whole = range_.lanes(),
+        .maximum = scratch_.split.maximum[sums],
+        .sum = scratch_.split.sum[sums],
         .rescale = 1.0f,
     };
-    task.loops.softmax(row);
-    scratch.split.maximum[r] = row.maximum;
-    scratch.split.sum[r] = row.sum;
-    scratch.rescale[r] = row.rescale;
+    task_.loops.softmax(row);
+    scratch_.split.maximum[sums] = row.maximum;
+    scratch_.split.sum[sums] = row.sum;
+    scratch_.rescale[r] = row.rescale;
   }
 }
 
-void add_values(const AttentionRows& task, AttentionScratch& scratch, std::int64_t first_row,
-                std::int64_t rows, const BlockRange& range) {
-  const std::int64_t padded = round_up_to_panel(task.values.features);
-  for (std::int64_t column = 0; column < padded; column += kGroupColumns) {
-    task.loops.tile({
-        .x = scratch.scores + first_row * kPositionBlock + range.first,
-        .x_stride = kPositionBlock,
+void BlockSums::add_values(std::int64_t head, std::int64_t first_row, std::int64_t rows,
+                           const BlockRange& range) {
+  float* output = scratch_.split.output + (head * task_.rows + first_row) * value_floats_;
+  for (std::int64_t column = 0; column < value_floats_; column += kGroupColumns) {
+    task_.loops.tile({
+        .x = scratch_.scores + first_row * kMostPositions + range.first,
+        .x_stride = kMostPositions,
         .rows = rows,
-        .w = scratch.values + range.first * padded + column,
-        .step = padded,
+        .w = scratch_.values + range.first * value_floats_ + column,
+        .step = value_floats_,
         .panel = kPanel,
         .depth = range.last - range.first,
-        .columns = std::min(kGroupColumns, padded - column),
-        .out = scratch.split.output + first_row * padded + column,
-        .out_stride = padded,
-        .scales = scratch.rescale + first_row,
+        .columns = std::min(kGroupColumns, value_floats_ - column),
+        .out = output + column,
+        .out_stride = value_floats_,
+        .scales = scratch_.rescale + first_row,
     });
   }
 }
 
-void sum_block(const AttentionRows& task, AttentionScratch& scratch, std::int64_t block,
-               std::int64_t end) {
-  const BlockUse use = use_of_block(task, block);
-  const BlockRange& range = use.range;
-  if (range.first >= range.last) return;
-  load_keys(task, scratch, block, range, end);
-  score(task, scratch, range);
-  weigh(task, scratch, block, range);
-  load_values(task, scratch, block, range);
-  const std::int64_t padded = round_up_to_panel(task.values.features);
-  if (use.same || task.loops.all_finite(scratch.values + range.first * padded,
-                                        (range.last - range.first) * padded)) {
-    return add_values(task, scratch, 0, task.rows, range);
+void BlockSums::add_values(std::int64_t head) {
+  if (block_.same || task_.loops.all_finite(scratch_.values + range_.first * value_floats_,
+                                            (range_.last - range_.first) * value_floats_)) {
+    return add_values(head, 0, task_.rows, range_);
   }
   // A weight of zero hides a value that a row does not see, unless that is infinite or not a
   // number.
-  for (std::int64_t r = 0; r < task.rows; ++r) {
-    const BlockRange seen = within_block(task.visible[r], block);
-    if (seen.first < seen.last) add_values(task, scratch, r, 1, seen);
+  for (std::int64_t r = 0; r < task_.rows; ++r) {
+    const BlockRange seen = seen_by(r);
+    if (seen.first < seen.last) add_values(head, r, 1, seen);
   }
 }
 
+/// The same without decoding them first, where all rows see the same.
+void BlockSums::add_stored_values(std::int64_t head, Fetcher& next) {
+  static_assert(kWeightsStride == kMostPositions);
+  const HeadSource& values = task_.values;
+  values.loops->add_values({
+      .weights = scratch_.scores + range_.first,
+      .rows = task_.rows,
+      .values = block_.values + range_.first,
+      .offset = head * values.head_bytes,
+      .depth = range_.last - range_.first,
+      .features = values.features,
+      .out = scratch_.split.output + head * task_.rows * value_floats_,
+      .out_stride = value_floats_,
+      .scales = scratch_.rescale,
+      .next = next.take(range_.last - range_.first),
+  });
+}
+
+void BlockSums::add(const BlockRows& next) {
+  Fetcher next_keys(next.keys, next.range, task_.heads, task_.keys.head_bytes);
+  Fetcher next_values(next.values, next.range, task_.heads, task_.values.head_bytes);
+  const bool as_stored = block_.same && task_.rows <= task_.values.loops->few_rows;
+  for (std::int64_t head = 0; head < task_.heads; ++head) {
+    load_keys(head, next_keys);
+    score(head);
+    weigh(head);
+    if (as_stored) {
+      add_stored_values(head, next_values);
+    } else {
+      load_values(head, next_values);
+      add_values(head);
+    }
+  }
+}
+
+void fetch_all(const AttentionRows& task, const BlockRows& block) {
+  Fetcher keys(block.keys, block.range, task.heads, task.keys.head_bytes);
+  Fetcher values(block.values, block.range, task.heads, task.values.head_bytes);
+  for (Fetcher* fetcher : {&keys, &values}) {
+    while (true) {
+      const Upcoming some = fetcher->take(kMostPositions);
+      if (some.count == 0) break;
+      for (std::int64_t i = 0; i < some.count; ++i) fetch(some, i);
+    }
+  }
+}
+
+void clear_all(const AttentionRows& task, Sums& sums) {
+  const std::int64_t padded = round_up_to_panel(task.values.features);
+  for (std::int64_t r = 0; r < task.heads * task.rows; ++r) clear(row_of(sums, r, padded), padded);
+}
+
 }  // namespace
+
+void HeadSource::locate(std::int64_t begin, std::int64_t end,
+                        const std::byte** rows) const noexcept {
+  if (!table) {
+    for (std::int64_t p = begin; p < end; ++p) *rows++ = data + p * row_bytes;
+    return;
+  }
+  for (std::int64_t p = begin; p < end;) {
+    const std::int64_t block = p / block_size, last = std::min(end, (block + 1) * block_size);
+    const std::byte* row = data + (table[block] * block_size + p % block_size) * row_bytes;
+    for (; p < last; ++p, row += row_bytes) *rows++ = row;
+  }
+}
 
 Visible AttentionRows::all() const noexcept {
   Visible result{std::numeric_limits<std::int64_t>::max(), 0};
@@ -198,24 +311,42 @@ void load_query(AttentionScratch& scratch, std::int64_t row, DecodeRow decode,
   for (std::int64_t i = 0; i < count; ++i) query[i] *= scale;
 }
 
-void sum_split(const AttentionRows& task, AttentionScratch& scratch, std::int64_t begin) {
-  const std::int64_t padded = round_up_to_panel(task.values.features);
-  for (std::int64_t r = 0; r < task.rows; ++r) clear(row_of(scratch.split, r, padded), padded);
+std::int64_t position_block(std::int64_t features, std::int64_t value_features) noexcept {
+  const std::int64_t padded = round_up_to_panel(std::max(features, value_features));
+  return padded * kMostPositions <= kBlockFloats ? kMostPositions : kPanel;
+}
+
+void sum_split(const AttentionRows& task, AttentionScratch& scratch, std::int64_t begin,
+               NearSplits near) {
+  clear_all(task, scratch.split);
+  const std::int64_t size = position_block(task.keys.features, task.values.features);
   const Visible all = task.all();
   const std::int64_t end = std::min(begin + kSplit, all.end);
-  for (std::int64_t block = std::max(begin, all.begin / kPositionBlock * kPositionBlock);
-       block < end; block += kPositionBlock) {
-    sum_block(task, scratch, block, end);
+  const std::int64_t fetch_end = near.after ? all.end : end;
+  std::int64_t at = std::max(begin, all.begin / size * size);
+  if (at >= end) return;
+  BlockRows blocks[2];
+  BlockRows *block = &blocks[0], *next = &blocks[1];
+  block->find(task, size, at);
+  if (!near.before) fetch_all(task, *block);
+  for (; at < end; at += size) {
+    if (at + size < fetch_end) {
+      next->find(task, size, at + size);
+    } else {
+      next->range = {0, 0};
+    }
+    if (!block->empty()) BlockSums(task, scratch, *block, size).add(*next);
+    std::swap(block, next);
   }
 }
 
 void sum_all(const AttentionRows& task, AttentionScratch& scratch) {
   const std::int64_t padded = round_up_to_panel(task.values.features);
-  for (std::int64_t r = 0; r < task.rows; ++r) clear(row_of(scratch.total, r, padded), padded);
+  clear_all(task, scratch.total);
   const Visible all = task.all();
   for (std::int64_t begin = all.begin / kSplit * kSplit; begin < all.end; begin += kSplit) {
-    sum_split(task, scratch, begin);
-    for (std::int64_t r = 0; r < task.rows; ++r) {
+    sum_split(task, scratch, begin, {begin > all.begin, begin + kSplit < all.end});
+    for (std::int64_t r = 0; r < task.heads * task.rows; ++r) {
       join(task.loops, row_of(scratch.total, r, padded), row_of(scratch.split, r, padded), padded);
     }
   }

@@ -16,6 +16,10 @@ inline constexpr int kTileRows = 6;
 constexpr int tile_panels(int rows) {
   return rows == 1 ? 4 : rows == 2 ? 2 : 1;
 }
+inline constexpr int kValueRows = kTileRows;
+constexpr int value_panels(int rows) {
+  return tile_panels(rows);
+}
 inline constexpr int kDotRows = 1, kDotColumns = 4;
 
 inline __m256i lanes_below(std::int64_t n) {

@@ -11,10 +11,14 @@ struct F32x16 {
   __m512 v;
 };
 
-// Registers: 32. Sizes of the tiles of products.h that fill them without spilling.
+// Registers: 32. Sizes of the tiles of products.h and head_loops.h that fill them without spilling.
 inline constexpr int kTileRows = 6;
 constexpr int tile_panels(int) {
   return 4;
+}
+inline constexpr int kValueRows = 8;
+constexpr int value_panels(int rows) {
+  return rows <= 4 ? 4 : 2;
 }
 inline constexpr int kDotRows = 4, kDotColumns = 4;
 

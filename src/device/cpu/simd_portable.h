@@ -18,6 +18,10 @@ inline constexpr int kTileRows = 2;
 constexpr int tile_panels(int rows) {
   return rows == 1 ? 2 : 1;
 }
+inline constexpr int kValueRows = kTileRows;
+constexpr int value_panels(int rows) {
+  return tile_panels(rows);
+}
 inline constexpr int kDotRows = 1, kDotColumns = 2;
 
 template <class F>

@@ -1,7 +1,7 @@
 // States of q8_0: how rows are written, and attended to.
 #include <limits>
 
-#include "device/cpu/kernel_run.h"
+#include "device/cpu/attend_run.h"
 #include "device/cpu/quant.h"
 #include "tensor/blocks.h"
 
@@ -132,28 +132,13 @@ struct AttendCase {
   std::int64_t heads, kv_heads, features;
 };
 
-HostTensor random_state(const Shape& shape, std::uint32_t seed) {
-  const HostTensor x = random_tensor(DType::f32, shape, seed);
-  HostTensor state = make_tensor(DType::q8_0, shape);
-  quant_loops(Isa::portable)
-      .encode_q8_0(reinterpret_cast<const float*>(x.bytes.data()), state.bytes.data(),
-                   elements(shape));
-  return state;
-}
-
-HostTensor dequantized(const HostTensor& state) {
-  HostTensor floats = make_tensor(DType::f32, state.operand.spec.shape);
-  dequantize_row(DType::q8_0, state.bytes.data(), floats.as<float>(),
-                 elements(state.operand.spec.shape));
-  return floats;
-}
-
 TEST(Q8States, AreAttendedToAsTheirFloatsAre) {
   constexpr std::int64_t kBlockSize = 8, kWidth = 90;
   for (const AttendCase& c : {AttendCase{4, 2, 32}, {3, 1, 96}, {2, 2, 128}}) {
     const Shape shape{2 * kWidth * kBlockSize, c.kv_heads, c.features};
-    const HostTensor keys = random_state(shape, 1), values = random_state(shape, 2);
-    const HostTensor key_floats = dequantized(keys), value_floats = dequantized(values);
+    const HostTensor keys = random_state(DType::q8_0, shape, 1);
+    const HostTensor values = random_state(DType::q8_0, shape, 2);
+    const HostTensor key_floats = readable(keys), value_floats = readable(values);
     std::vector<std::int32_t> table(2 * kWidth);
     for (std::size_t i = 0; i < table.size(); ++i) table[i] = static_cast<std::int32_t>(i);
     std::shuffle(table.begin(), table.end(), std::mt19937(3));
