@@ -326,7 +326,7 @@ Array copy_out(const Ref<Buffer>& buffer, std::size_t offset, const OperandSpec&
   read_buffer(buffer, offset, bytes);
   if (is_contiguous(operand)) return Array::from_bytes(operand.spec, bytes);
   View held{allocate_host(bytes.size()), 0, operand};
-  std::memcpy(held.host(), bytes.data(), bytes.size());
+  if (!bytes.empty()) std::memcpy(held.host(), bytes.data(), bytes.size());
   Array strided = Array::from_view(std::move(held));
   return Array::from_bytes(operand.spec, strided.to_bytes());
 }
