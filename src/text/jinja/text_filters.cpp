@@ -25,7 +25,7 @@ Value title(Runtime& run, const Value& self, const Bound&) {
   text.each_run([&](std::string_view piece, Origin origin) {
     each_character(piece, [&](char32_t c, std::string_view) {
       std::string character;
-      append_utf8(character, begins ? to_upper(c) : to_lower(c));
+      append_cased(character, c, begins ? Case::upper : Case::lower);
       out.append(character, origin);
       begins = is_space(c) || c == '-' || c == '(' || c == '{' || c == '[' || c == '<';
     });
