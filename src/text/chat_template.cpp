@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "text/jinja/check_names.h"
 #include "text/jinja/evaluator.h"
 #include "text/jinja/parser.h"
 #include "text/jinja/unicode.h"
@@ -65,6 +66,7 @@ ChatTemplate::ChatTemplate(std::string_view source, const TemplateLimits& limits
   try {
     impl->source = jinja::normalized_source(source);
     impl->body = jinja::parse(jinja::tokenize(impl->source), limits);
+    jinja::check_names(impl->body);
   } catch (const jinja::SyntaxFailure& failure) {
     fail_at(impl->source.empty() ? source : impl->source, failure.at, failure.what());
   }

@@ -271,6 +271,12 @@ TEST(ChatTemplate, LargeIntegersOfTheContextBecomeFloats) {
   EXPECT_THAT(refusal("{{ 9223372036854775808 }}"), HasSubstr("64 bits"));
 }
 
+TEST(ChatTemplate, WhatJinjaVersionsDifferIn) {
+  EXPECT_EQ(joined(render("{% set ns = namespace() %}{% set ns.a, b = 1, 2 %}{{ ns.a }}{{ b }}")),
+            "12");
+  EXPECT_THAT(refusal("{{ [1].pop() }}"), HasSubstr("no attribute 'pop'"));
+}
+
 TEST(ChatTemplate, ThreadsShareOne) {
   const ChatTemplate one(
       "{% set ns = namespace(t='') %}{% for m in l %}{% set ns.t = ns.t ~ m %}"

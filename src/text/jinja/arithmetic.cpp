@@ -246,7 +246,7 @@ Value sliced(Runtime& run, const Value& value, const Value& begin, const Value& 
   const Sequence* sequence = value.sequence();
   const bool can =
       sequence != nullptr && (is_list_or_tuple(value) || sequence->kind == SequenceKind::range);
-  if (!can) return Value::undefined(fmt::format("'{} object' cannot be sliced", type_name(value)));
+  if (!can) fail_render("'{}' object cannot be sliced", type_name(value));
   std::vector<Value> part;
   const auto range =
       slice_range(static_cast<std::int64_t>(sequence->elements.size()), begin, end, step);

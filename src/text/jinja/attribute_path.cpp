@@ -53,12 +53,17 @@ Value at_path(Runtime& run, const Value& item, const Value& path, const Value* o
 }
 
 Value sort_key(Runtime& run, const Value& item, const Value& path, bool case_sensitive) {
-  const Text* text = path.text();
-  if (text == nullptr || text->bytes().find(',') == std::string::npos)
-    return folded(run, at_path(run, item, path), case_sensitive);
+  return folded(run, at_path(run, item, path), case_sensitive);
+}
+
+Value sort_keys(Runtime& run, const Value& item, const Value& paths, bool case_sensitive) {
   std::vector<Value> keys;
-  for (const Text& part : parts(run, *text, ','))
-    keys.push_back(folded(run, at_path(run, item, run.string(part)), case_sensitive));
+  if (paths.text() == nullptr) {
+    keys.push_back(sort_key(run, item, paths, case_sensitive));
+  } else {
+    for (const Text& path : parts(run, *paths.text(), ','))
+      keys.push_back(sort_key(run, item, run.string(path), case_sensitive));
+  }
   return run.sequence(std::move(keys));
 }
 

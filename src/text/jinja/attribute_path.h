@@ -1,4 +1,4 @@
-// The `attribute` argument of filters: "a.b.0", or several with commas.
+// The `attribute` argument of filters: "a.b.0".
 #pragma once
 
 #include "text/jinja/native.h"
@@ -8,7 +8,9 @@ namespace heddle::text::jinja {
 /// `path`: none (the item itself), an integer, or names and numbers with dots between. An undefined
 /// step becomes `otherwise`, if that is given.
 Value at_path(Runtime& run, const Value& item, const Value& path, const Value* otherwise = nullptr);
-/// What an item is ordered and told apart by; a list where the path has commas.
+/// What an item is told apart by.
 Value sort_key(Runtime& run, const Value& item, const Value& path, bool case_sensitive);
+/// A list of what is at each of the paths, which have commas between. Equal ones need no order.
+Value sort_keys(Runtime& run, const Value& item, const Value& paths, bool case_sensitive);
 
 }  // namespace heddle::text::jinja

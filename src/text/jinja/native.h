@@ -81,6 +81,7 @@ std::optional<std::size_t> index_of(std::int64_t index, std::size_t size);
 
 // Shared by filters and methods.
 enum class Case { upper, lower, swapped };
+void append_cased(std::string& to, char32_t c, Case wanted);
 Text changed_case(Runtime& run, const Text& text, Case wanted);
 Text capitalized(Runtime& run, const Text& text);
 /// Python's str.replace; a negative `count` replaces all.

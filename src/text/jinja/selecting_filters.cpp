@@ -41,6 +41,7 @@ Value map_attribute(Runtime& run, const Value& self, const Bound& a) {
 
 /// map(filter, arguments...)
 Value map(Runtime& run, const Value& self, const Bound& a) {
+  if (!truth(run, self)) return generator(run, {});  // whatever it is, as in Jinja
   const bool attribute = std::any_of(a.named_rest.begin(), a.named_rest.end(),
                                      [](const auto& named) { return named.first == "attribute"; });
   if (a.rest.empty() && attribute) return map_attribute(run, self, a);
@@ -54,6 +55,7 @@ Value map(Runtime& run, const Value& self, const Bound& a) {
 
 /// select(test, arguments...) and, with `by_attribute`, selectattr(attribute, test, arguments...)
 Value select(Runtime& run, const Value& self, const Bound& a, bool by_attribute, bool wanted) {
+  if (!truth(run, self)) return generator(run, {});  // whatever it is, as in Jinja
   const std::size_t test = by_attribute ? 1 : 0;
   if (by_attribute && a.rest.empty()) fail_render("missing the name of the attribute");
   const Arguments arguments = passed_on(a, test + 1);

@@ -36,7 +36,12 @@ std::vector<Value> values_of(std::vector<Keyed> items) {
 
 /// sort(reverse=False, case_sensitive=False, attribute=None)
 Value sort(Runtime& run, const Value& self, const Bound& a) {
-  auto items = keyed(run, self, a.value_or(2, Value()), a.truth_or(run, 1, false));
+  const Value paths = a.value_or(2, Value());
+  std::vector<Keyed> items;
+  for (Value& value : iterate(run, self)) {
+    Value keys = sort_keys(run, value, paths, a.truth_or(run, 1, false));
+    items.push_back({std::move(keys), std::move(value)});
+  }
   sort_by_key(run, items, a.truth_or(run, 0, false));
   return run.sequence(values_of(std::move(items)));
 }
@@ -74,12 +79,13 @@ Value unique(Runtime& run, const Value& self, const Bound& a) {
 Value extreme(Runtime& run, const Value& self, const Bound& a, bool least) {
   auto items = keyed(run, self, a.value_or(1, Value()), a.truth_or(run, 0, false));
   if (items.empty()) return Value::undefined("the sequence was empty");
-  const Keyed* best = &items.front();
-  for (const Keyed& item : items) {
-    if (least ? compare(run, item.key, best->key) < 0 : compare(run, best->key, item.key) < 0)
-      best = &item;
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < items.size(); ++i) {
+    const Value &key = items[i].key, &least_or_most = items[best].key;
+    if (least ? compare(run, key, least_or_most) < 0 : compare(run, least_or_most, key) < 0)
+      best = i;
   }
-  return best->value;
+  return items[best].value;
 }
 
 /// groupby(attribute, default=None, case_sensitive=False)
@@ -116,7 +122,7 @@ Value first(Runtime& run, const Value& self, const Bound&) {
 
 Value last(Runtime& run, const Value& self, const Bound&) {
   const Sequence* sequence = self.sequence();
-  if (self.is_undefined() || (sequence != nullptr && sequence->kind == SequenceKind::generator))
+  if (sequence != nullptr && sequence->kind == SequenceKind::generator)
     fail_render("'{}' object is not reversible", type_name(self));
   const std::vector<Value> all = iterate(run, self);
   return all.empty() ? Value::undefined("no last item, the sequence was empty") : all.back();

@@ -17,6 +17,11 @@ bool is_sequence(const Value& value) {
   return indexed || value.text() != nullptr || value.dict() != nullptr || value.is_undefined();
 }
 
+/// Python has an undefined value be callable, until it is called.
+bool is_callable(const Value& value) {
+  return value.is_undefined() || (value.object() != nullptr && value.object()->callable());
+}
+
 bool is_iterable(const Value& value) {
   return value.sequence() != nullptr || is_sequence(value);
 }
@@ -63,8 +68,7 @@ const std::map<std::string_view, Test>& tests() {
              {"mapping", 0, [](R, V v, A) { return v.dict() != nullptr; }},
              {"sequence", 0, [](R, V v, A) { return is_sequence(v); }},
              {"iterable", 0, [](R, V v, A) { return is_iterable(v); }},
-             {"callable", 0,
-              [](R, V v, A) { return v.object() != nullptr && v.object()->callable(); }},
+             {"callable", 0, [](R, V v, A) { return is_callable(v); }},
              {"odd", 0, [](R r, V v, A) { return has_rest(r, v, Value::integer(2), 1); }},
              {"even", 0, [](R r, V v, A) { return has_rest(r, v, Value::integer(2), 0); }},
              {"divisibleby", 1, [](R r, V v, A a) { return has_rest(r, v, a.positional[0], 0); }},

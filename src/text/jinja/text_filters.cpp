@@ -25,7 +25,7 @@ Value title(Runtime& run, const Value& self, const Bound&) {
   text.each_run([&](std::string_view piece, Origin origin) {
     each_character(piece, [&](char32_t c, std::string_view) {
       std::string character;
-      append_utf8(character, begins ? to_upper(c) : to_lower(c));
+      append_cased(character, c, begins ? Case::upper : Case::lower);
       out.append(character, origin);
       begins = is_space(c) || c == '-' || c == '(' || c == '{' || c == '[' || c == '<';
     });
@@ -120,15 +120,15 @@ Value word_count(Runtime& run, const Value& self, const Bound&) {
 
 /// truncate(length=255, killwords=False, end='...', leeway=5)
 Value truncate(Runtime& run, const Value& self, const Bound& a) {
-  const Text text = shown(run, self);
   const Text end = a.given(2) ? a.text(2) : Text("...", Origin::from_template);
   const std::int64_t most = a.integer_or(0, 255), leeway = a.set(3) ? a.integer_or(3, 5) : 5;
   const auto end_size = static_cast<std::int64_t>(count_characters(end.bytes()));
   if (most < end_size) fail_render("truncate: the length is less than that of the end");
   if (leeway < 0) fail_render("truncate: the leeway is negative");
-  run.scan(text.size());
+  if (length(run, self) <= most + leeway) return self;
+  if (self.text() == nullptr) fail_render("truncate needs a str, got '{}'", type_name(self));
+  const Text& text = *self.text();
   const auto starts = character_starts(text.bytes());
-  if (static_cast<std::int64_t>(starts.size()) - 1 <= most + leeway) return run.string(text);
   std::size_t cut = starts[static_cast<std::size_t>(most - end_size)];
   if (!a.truth_or(run, 1, false)) {
     const std::size_t space = std::string_view(text.bytes()).substr(0, cut).rfind(' ');

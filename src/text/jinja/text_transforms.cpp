@@ -24,17 +24,19 @@ constexpr char32_t kSharpS = 0xDF;  // the one common letter whose capital is tw
 
 }  // namespace
 
+void append_cased(std::string& to, char32_t c, Case wanted) {
+  if (c == kSharpS && wanted != Case::lower)
+    to += "SS";
+  else
+    append_utf8(to, with_case(c, wanted));
+}
+
 Text changed_case(Runtime& run, const Text& text, Case wanted) {
   run.make(text.size());
   Text out;
   text.each_run([&](std::string_view piece, Origin origin) {
     std::string changed;
-    each_character(piece, [&](char32_t c, std::string_view) {
-      if (c == kSharpS && wanted != Case::lower)
-        changed += "SS";
-      else
-        append_utf8(changed, with_case(c, wanted));
-    });
+    each_character(piece, [&](char32_t c, std::string_view) { append_cased(changed, c, wanted); });
     out.append(changed, origin);
   });
   return out;
