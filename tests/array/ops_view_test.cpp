@@ -179,8 +179,11 @@ TEST(ViewAs, KeepsTheBytes) {
   EXPECT_EQ(view(Array(1.0f), DType::i32).item<int>(), 0x3F800000);
   EXPECT_EQ(view(zeros({2, 0}), DType::u8).shape(), Shape({2, 0}));
   EXPECT_THAT(values<std::uint8_t>(view(Array({1, 0}) == Array(1), DType::u8)), ElementsAre(1, 0));
-  expect_invalid([&] { view(astype(Array({1, 0}), DType::u8), DType::bool_); },
-                 {"view", "u8[2] as bool", "compare with 0"});
+  expect_invalid(
+      [&] {
+        view(astype(Array({1, 0}), DType::u8), DType::bool_);
+      },
+      {"view", "u8[2] as bool", "compare with 0"});
   // Of the row-major elements, wherever they lie.
   const Array turned = transpose(reshape(arange(4, DType::i32), {2, 2}));
   EXPECT_THAT(values<std::uint64_t>(view(turned, DType::u64)),

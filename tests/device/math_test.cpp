@@ -163,7 +163,8 @@ void expect_halves_as_floats(DType dtype, cpu::UnaryMap<T> (*find_unary)(UnaryKi
     std::vector<std::uint16_t> got(a.size());
     find_unary(kind)(from, reinterpret_cast<T*>(got.data()), n);
     cpu::float_unary(kind)(x.data(), floats.data(), n);
-    EXPECT_TRUE(same_but_for_nan(dtype, got, narrowed(dtype, floats))) << to_string(kind) << " " << to_string(dtype);
+    EXPECT_TRUE(same_but_for_nan(dtype, got, narrowed(dtype, floats)))
+        << to_string(kind) << " " << to_string(dtype);
   }
   for (const BinaryKind kind : kBinary) {
     std::vector<std::uint16_t> got = a;  // in place
