@@ -4,8 +4,6 @@
 #include <source_location>
 #include <string>
 
-#include "heddle/array.h"
-
 namespace heddle {
 
 /// Until the end of the scope, nodes are made for the call at `where`. Functions call each other:
@@ -15,7 +13,6 @@ class CallSite {
   explicit CallSite(const std::source_location& where) noexcept : outermost_(!current) {
     if (outermost_) current = &where;
   }
-  explicit CallSite(const Arg& argument) noexcept : CallSite(argument.where()) {}
   ~CallSite() {
     if (outermost_) current = nullptr;
   }

@@ -73,7 +73,7 @@ Launcher::~Launcher() {
 // ---- Nodes
 
 /// Rule 11: in place only by proof. The handle given here, the open batch's on a node that waits in
-/// it, the node's own on the buffer and those of batches that read it must be the only ones; nobody
+/// it, the node's own on the buffer and those of batches that use it must be the only ones; nobody
 /// else can make another.
 Operand Launcher::operand_of(const Array& input) {
   const Node& node = *input.node();

@@ -18,11 +18,8 @@ Array unary(UnaryKind kind, const Arg& a) {
 }
 
 Array float_unary(UnaryKind kind, const Arg& a) {
-  return within(to_string(kind), a, [&] {
-    Node::Inputs inputs;
-    inputs.push_back(cast_to(at_least_float(a.dtype()), a));
-    return make_array(Unary{kind}, std::move(inputs));
-  });
+  return within(to_string(kind), a,
+                [&] { return unary(kind, cast_to(at_least_float(a.dtype()), a)); });
 }
 
 bool has_fractions(DType dtype) {
