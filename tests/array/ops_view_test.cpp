@@ -169,6 +169,21 @@ TEST(AsStrided, OverlappingMemoryIsNotWrittenOver) {
 
 // ---- view
 
+TEST(ViewAs, SharesMemoryWhereTheBytesLieWholeAndCopiesElsewhere) {
+  const Array halves = astype(arange(16.0), DType::f16);
+  const auto shares = [&](const Array& part) {
+    const Array words = view(part, DType::u32);
+    const std::vector<std::byte> expected = part.to_bytes();
+    EXPECT_EQ(words.to_bytes(), expected);
+    return words.view().buffer == halves.view().buffer;
+  };
+  EXPECT_TRUE(shares(halves));
+  EXPECT_TRUE(shares(slice(halves, {4}, {12})));
+  EXPECT_TRUE(shares(slice(reshape(halves, {4, 4}), {0, 2}, {4, 4})));
+  EXPECT_FALSE(shares(slice(halves, {1}, {13})));       // begins within a word
+  EXPECT_FALSE(shares(slice(halves, {0}, {16}, {2})));  // words would have gaps
+}
+
 TEST(ViewAs, KeepsTheBytes) {
   const Array a({1.0f, -2.0f});
   EXPECT_THAT(values<std::uint32_t>(view(a, DType::u32)), ElementsAre(0x3F800000u, 0xC0000000u));
