@@ -53,7 +53,7 @@ std::string model_type(const llm::Model& model) {
 std::string device_names(const llm::Context& context) {
   std::string names;
   const std::vector<Device*>& chosen = context.options().compile.devices;
-  for (const Device* device : chosen.empty() ? devices() : chosen) {
+  for (const Device* device : chosen.empty() ? default_devices() : chosen) {
     (names += names.empty() ? "" : ",") += device->name();
   }
   return names;

@@ -5,11 +5,14 @@
 // and views, not arrays or graphs, and never each other. To add one, implement these four classes.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -85,6 +88,7 @@ struct RecordedLaunch {
   SlotView workspace;              // bytes = 0: none
   std::optional<SlotView> extent;  // i32: the number of leading rows that count
   std::string label;               // the op and its shapes, for errors and traces
+  Cost cost;                       // of the op: long work is submitted in pieces of bounded time
 };
 struct RecordedCopy {  // bytes moved as they are; `to` may be another device's host-visible buffer
   SlotView from, to;
@@ -145,6 +149,24 @@ enum class MemoryKind : std::uint8_t {
   host_visible,  // the host can read and write it too
 };
 
+/// What there is to say of a device, for people.
+struct DeviceInfo {
+  std::string hardware;      // "NVIDIA H200"
+  std::string driver;        // its name and version; empty for the CPU
+  std::uint64_t memory = 0;  // bytes of its own, or that it may use
+  std::vector<std::pair<std::string, std::string>> details;  // features and limits
+};
+
+/// What a device has done since the process began.
+struct DeviceCounts {
+  std::uint64_t submissions = 0;  // that reached the driver
+  std::uint64_t recorded = 0;     // recordings made
+  std::uint64_t replayed = 0;     // and submitted, each time
+  std::uint64_t barriers = 0;     // passed, those of replays included
+  std::uint64_t copies = 0, copied_bytes = 0;
+  std::map<std::string, std::uint64_t> dispatches;  // by kernel, those of replays included
+};
+
 /// A device. Thread-safe throughout. Lives until the program ends, or at least as long as every
 /// buffer, stream and recording of it.
 class Device {
@@ -153,6 +175,13 @@ class Device {
 
   virtual std::string_view name() const noexcept = 0;  // "cpu", "vulkan:0"
   virtual std::size_t alignment() const noexcept = 0;  // of offsets within buffers, in bytes
+  virtual DeviceInfo describe() const;
+  virtual DeviceCounts counts() const;
+
+  /// How often the device has been lost. Losing it fails what was pending; then buffers, recordings
+  /// and binding tables of an earlier generation are gone, and using them throws device_lost, while
+  /// new ones work: the device opens again at its next use.
+  virtual std::uint64_t generation() const noexcept;
 
   /// A kernel for the op with operands so laid out (outputs are contiguous unless the op is
   /// Repack), or the precondition that fails. Every limit of the kernel is checked here.
@@ -198,9 +227,15 @@ std::vector<OperandSpec> output_operands(const Op& op, std::span<const TensorSpe
 // ---- The devices of this process
 
 Device& cpu_device();
-/// In order of preference; the CPU is last.
+/// What work is placed on unless a caller names devices: those that were registered, then the CPU.
+std::vector<Device*> default_devices();
+/// Every device of this machine: those, with the Vulkan devices before the CPU. The first call
+/// looks for them, which takes as long as their drivers take to load.
 std::vector<Device*> devices();
-/// Throws invalid_argument listing the names there are.
+/// Why this machine has no Vulkan device; empty if it has.
+std::string why_no_vulkan();
+/// "cpu", "vulkan:0" ("vulkan" for short), or what was registered. Throws invalid_argument listing
+/// the names there are. Asking for a device that is known looks for no others.
 Device& find_device(std::string_view name);
 /// Adds a device before the CPU. It must live until the program ends.
 void register_device(std::unique_ptr<Device> device);

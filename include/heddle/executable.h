@@ -43,7 +43,7 @@ class Parameters : public RefCounted {
 };
 
 struct CompileOptions {
-  std::vector<Device*> devices;  // priority order; empty: all of them. The CPU is always last
+  std::vector<Device*> devices;  // priority order; empty: default_devices(). The CPU is always last
   Device* pin = nullptr;         // run everything there, or fail listing what it cannot run
   bool fuse = true;
   bool repack = true;

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "base/check.h"
+#include "device/backends.h"
 
 namespace heddle {
 
@@ -108,6 +109,18 @@ Prepared Device::prepare_cached(const Op& op, std::span<const OperandSpec> input
 
 // ---- What a device need not have
 
+DeviceInfo Device::describe() const {
+  return {.hardware = std::string(name())};
+}
+
+DeviceCounts Device::counts() const {
+  return {};
+}
+
+std::uint64_t Device::generation() const noexcept {
+  return 0;
+}
+
 std::optional<LayoutKind> Device::preferred_layout(const Op&, std::size_t,
                                                    std::span<const TensorSpec>) const {
   return std::nullopt;
@@ -132,6 +145,10 @@ namespace {
 struct Registry {
   std::mutex mutex;
   std::vector<std::unique_ptr<Device>> devices;
+
+  std::once_flag discovered;
+  std::vector<std::unique_ptr<Device>> found;  // unchanged once discovered
+  std::string no_vulkan;                       // why there is none
 };
 
 // Never destroyed: buffers in static variables may outlive every other static.
@@ -140,9 +157,18 @@ Registry& registry() {
   return instance;
 }
 
+/// Finds devices once. Not before someone asks for others than the CPU: drivers take long to load.
+void discover(Registry& known) {
+  std::call_once(known.discovered, [&] {
+    Discovery vulkan = discover_vulkan();
+    if (vulkan.devices.empty()) known.no_vulkan = std::move(vulkan.reason);
+    known.found = std::move(vulkan.devices);
+  });
+}
+
 }  // namespace
 
-std::vector<Device*> devices() {
+std::vector<Device*> default_devices() {
   std::vector<Device*> all;
   Registry& known = registry();
   const std::lock_guard lock(known.mutex);
@@ -151,23 +177,42 @@ std::vector<Device*> devices() {
   return all;
 }
 
+std::vector<Device*> devices() {
+  Registry& known = registry();
+  discover(known);
+  std::vector<Device*> all = default_devices();
+  for (const auto& device : known.found) all.insert(all.end() - 1, device.get());
+  return all;
+}
+
+std::string why_no_vulkan() {
+  discover(registry());
+  return registry().no_vulkan;
+}
+
 Device& find_device(std::string_view name) {
+  const std::string wanted(name == "vulkan" ? "vulkan:0" : name);
+  for (Device* device : default_devices()) {
+    if (device->name() == wanted) return *device;
+  }
   std::string names;
   for (Device* device : devices()) {
-    if (device->name() == name) return *device;
+    if (device->name() == wanted) return *device;
     if (!names.empty()) names += ", ";
     names += device->name();
   }
-  fail(ErrorCode::invalid_argument, "no device is called \"{}\"; there are: {}", name, names);
+  const std::string why = why_no_vulkan();
+  fail(ErrorCode::invalid_argument, "no device is called \"{}\"; there are: {}{}", name, names,
+       why.empty() ? "" : fmt::format(" (no Vulkan device: {})", why));
 }
 
 void register_device(std::unique_ptr<Device> device) {
   require(device != nullptr, ErrorCode::invalid_argument, "register_device: no device was given");
-  for (const Device* known : devices()) {
-    require(known->name() != device->name(), ErrorCode::invalid_argument,
+  Registry& known = registry();
+  for (const Device* other : default_devices()) {
+    require(other->name() != device->name(), ErrorCode::invalid_argument,
             "register_device: there is a device called \"{}\" already", device->name());
   }
-  Registry& known = registry();
   const std::lock_guard lock(known.mutex);
   known.devices.push_back(std::move(device));
 }

@@ -549,8 +549,9 @@ Plan make_plan(PlacedGraph placed) {
 }
 
 Plan plan_graph(const Graph& graph, const CompileOptions& options) {
-  const PassOptions passes{options.devices.empty() ? devices() : options.devices, options.pin,
-                           options.fuse && settings().fuse, options.repack && settings().repack};
+  const PassOptions passes{options.devices.empty() ? default_devices() : options.devices,
+                           options.pin, options.fuse && settings().fuse,
+                           options.repack && settings().repack};
   return make_plan(prepare_graph(graph, passes));
 }
 

@@ -154,7 +154,7 @@ Device* DeviceChoices::choose_for_copy(const GraphNode& copy, const OperandSpec&
 /// The first device that can run all of `nodes`, or null.
 Device* DeviceChoices::device_for_all(const std::vector<NodeId>& nodes) const {
   std::vector<Device*> known = candidate_devices({}, {.devices = options_.devices});
-  for (Device* device : devices()) known.push_back(device);
+  for (Device* device : default_devices()) known.push_back(device);
   for (Device* device : known) {
     const bool all = std::ranges::all_of(nodes, [&](NodeId id) {
       const GraphNode& node = graph_.nodes[id];
