@@ -26,6 +26,9 @@ concept one_of = (std::is_same_v<T, Ts> || ...);
 
 template <class T>
 constexpr PrepareFamily family() {
+  if constexpr (one_of<T, Unary, Binary, Compare, Select, GatedMultiply>) {
+    return prepare_elementwise;
+  }
   return nullptr;  // leaves and views: nothing to compute
 }
 
