@@ -2,7 +2,7 @@
 #include "heddle/array.h"
 #include "heddle/ops.h"
 #include "support/conformance.h"
-#include "vulkan_device.h"
+#include "device/vulkan/vulkan_device.h"
 
 namespace heddle::test {
 namespace {
