@@ -97,6 +97,11 @@ const std::array kSettings{
             [](std::string_view text, Settings& s) {
               return parse_choice(text, {"best", "avx512", "avx2", "portable"}, s.cpu_isa);
             }},
+    Setting{"HEDDLE_VULKAN_MATMUL", "auto", "auto, vector, tiled or scalar",
+            "the form of Vulkan's matrix products; auto: by the device and the number of rows",
+            [](std::string_view text, Settings& s) {
+              return parse_choice(text, {"auto", "vector", "tiled", "scalar"}, s.vulkan_matmul);
+            }},
     Setting{"HEDDLE_VERIFY", "off", kSwitch, "verify every plan before it runs",
             [](std::string_view text, Settings& s) { return parse_bool(text, s.verify); }},
     Setting{"HEDDLE_FUSE", "on", kSwitch, "join ops into fused ones where a device has them",

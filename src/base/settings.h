@@ -15,6 +15,7 @@ struct Settings {
   std::chrono::nanoseconds timeout{0};       // HEDDLE_TIMEOUT, seconds
   std::string log_level;                     // HEDDLE_LOG
   std::string cpu_isa;                       // HEDDLE_CPU: best, avx512, avx2 or portable
+  std::string vulkan_matmul;                 // HEDDLE_VULKAN_MATMUL: auto, vector, tiled or scalar
   bool verify = false;                       // HEDDLE_VERIFY
   bool fuse = true;                          // HEDDLE_FUSE
   bool repack = true;                        // HEDDLE_REPACK
