@@ -214,6 +214,8 @@ class AsyncStream final : public Stream {
       impl_->require_current(own->generation, "the recording");
       impl_->require_current(table->generation, "the binding table");
       for (const RecordedStep& step : own->steps) steps.push_back(own->bound(step, *table, *impl_));
+      const std::lock_guard lock(impl_->mutex);
+      ++impl_->counts.replayed;
     });
   }
 

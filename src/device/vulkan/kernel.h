@@ -78,12 +78,15 @@ struct Dispatch {
 
 class VulkanKernel final : public Kernel {
  public:
-  VulkanKernel(KernelTraits traits, std::vector<Dispatch> dispatches)
-      : Kernel(std::move(traits)), dispatches_(std::move(dispatches)) {}
+  VulkanKernel(KernelTraits traits, std::vector<Dispatch> dispatches, std::string label)
+      : Kernel(std::move(traits)), dispatches_(std::move(dispatches)), label_(std::move(label)) {}
   const std::vector<Dispatch>& dispatches() const noexcept { return dispatches_; }
+  /// The op and its operands, for errors.
+  const std::string& label() const noexcept { return label_; }
 
  private:
   std::vector<Dispatch> dispatches_;
+  std::string label_;
 };
 
 struct PrepareArgs {
@@ -129,18 +132,14 @@ class KernelMaker {
   }
   /// Groups that the device cannot count in 32 bits are left to the caller's loop: see Grid.
   Prepared finish() {
-    return {std::make_shared<VulkanKernel>(std::move(traits), std::move(dispatches_)), {}};
+    return {std::make_shared<VulkanKernel>(std::move(traits), std::move(dispatches_), label()), {}};
   }
 
   KernelTraits traits;  // of operands read and written whole, to be changed by the family
 
  private:
-  void add(Launch launch, std::vector<std::byte> params) {
-    auto pipeline = args_.pipelines.get(launch.shader, launch.group_size, launch.constants,
-                                        launch.operands.size(), params.size());
-    dispatches_.push_back({std::move(pipeline), launch.grid, std::move(launch.operands),
-                           std::move(params), launch.after_previous});
-  }
+  std::string label() const;
+  void add(Launch launch, std::vector<std::byte> params);
 
   const PrepareArgs& args_;
   std::vector<Dispatch> dispatches_;

@@ -8,6 +8,8 @@
 // `#define PARAMS_IN_BLOCK` before the include (kernel.h has the rule, and checks it). Then
 //
 //   operand(i)         the address of operand i; 0 for one that a launch lacks
+//   operand_bytes(i)   bytes from there to the end of what is bound: states may have more rows
+//                      than the kernel was prepared for
 //   params.rows        a parameter
 //   group_index()      which of the dispatch's workgroups this is, below group_count(); dispatches
 //                      are rounded up, so a surplus workgroup must do nothing, as a whole
@@ -31,9 +33,12 @@ struct OperandAt {
   uint slot;     // of the binding table
 };
 
+struct Slot {
+  uint64_t base, bytes;
+};
 // The binding table: where slots lie. Slot 0 is the launch report, slot 1 is address 0.
-layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer BindingTable {
-  uint64_t base[];
+layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer BindingTable {
+  Slot slots[];
 };
 
 #ifdef PARAMS_IN_BLOCK
@@ -61,10 +66,14 @@ layout(push_constant, scalar) uniform Push {
 #define OPERAND_AT(i) push.operands[i]
 #endif
 
-#define operand(i) (push.table.base[OPERAND_AT(i).slot] + packUint2x32(OPERAND_AT(i).offset))
+#define operand(i) \
+  (push.table.slots[OPERAND_AT(i).slot].base + packUint2x32(OPERAND_AT(i).offset))
+#define operand_bytes(i) \
+  (push.table.slots[OPERAND_AT(i).slot].bytes - packUint2x32(OPERAND_AT(i).offset))
 
 uint group_index() {
-  return gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+  return (gl_WorkGroupID.z * gl_NumWorkGroups.y + gl_WorkGroupID.y) * gl_NumWorkGroups.x +
+         gl_WorkGroupID.x;
 }
 uint group_count() {
   return push.groups;
@@ -74,7 +83,7 @@ layout(buffer_reference, scalar, buffer_reference_align = 4) buffer LaunchReport
   uint bad_launch;  // the first launch that found an index out of bounds; 0: none
 };
 void report_index(bool bad) {
-  if (bad) atomicCompSwap(LaunchReport(push.table.base[0]).bad_launch, 0u, push.launch);
+  if (bad) atomicCompSwap(LaunchReport(push.table.slots[0].base).bad_launch, 0u, push.launch);
 }
 
 // ---- Typed looks at an address. Index `at` with less than 2^31; add to the address what is more.
