@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "graph/values.h"
 #include "exec/transfer.h"
+#include "graph/values.h"
 
 namespace heddle {
 
@@ -102,9 +102,8 @@ Bindings::Bindings(const Plan& plan)
 }
 
 bool Bindings::is_outdated() const {
-  return std::ranges::any_of(generations_, [](const auto& known) {
-    return known.first->generation() != known.second;
-  });
+  return std::ranges::any_of(
+      generations_, [](const auto& known) { return known.first->generation() != known.second; });
 }
 
 void Bindings::bind(std::uint32_t slot, Ref<Buffer> buffer, std::size_t offset, std::size_t bytes) {

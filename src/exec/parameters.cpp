@@ -106,8 +106,7 @@ View Parameters::Impl::packed(const std::string& name, const OperandSpec& operan
   form = fitted(name, operand.spec, device, [&] {
     const View& copy = entry.copies[&device];
     const bool here = &entry.plain.buffer->device() == &device;
-    const View plain =
-        here ? entry.plain : (is_usable(copy) ? copy : upload(entry.plain, device));
+    const View plain = here ? entry.plain : (is_usable(copy) ? copy : upload(entry.plain, device));
     View result{device.allocate(span_bytes(operand)), 0, operand};
     pack(plain, result);
     return result;
@@ -122,7 +121,7 @@ void Parameters::Impl::import_together(std::span<const std::string> names, Devic
   for (const Window& window : windows_of(to_import(names, device))) {
     if (import(window, device) || window.entries.size() == 1) continue;
     for (Entry* entry : window.entries) {
-      import({begin_of(entry->plain), end_of(entry->plain), {entry}}, device);
+      import({begin_of(entry->plain), end_of(entry->plain), { entry }}, device);
     }
   }
 }

@@ -331,8 +331,8 @@ class Planner {
 
   // ---- Locations
 
-  /// Where `device` sees the value: where it was made, if it reaches that, in a leaf's slot, or in a
-  /// staging slot.
+  /// Where `device` sees the value: where it was made, if it reaches that, in a leaf's slot, or in
+  /// a staging slot.
   Location locate(ValueId value, Device* device) {
     const Memory& m = memory(value);
     Location location{.offset = m.offset, .bytes = span_bytes(m.operand), .operand = m.operand};

@@ -130,7 +130,8 @@ std::uint64_t walk(AsyncDevice& device, const std::function<Array()>& program, E
       // Reading may have failed, and not the value.
       const std::string second = read(*value);
       EXPECT_TRUE(second.empty() || second == first || code == ErrorCode::device_lost)
-          << first << "\n" << second;
+          << first << "\n"
+          << second;
     }
     expect_works();
     if (testing::Test::HasFailure()) {
