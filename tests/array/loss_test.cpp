@@ -157,6 +157,28 @@ TEST_P(ArrayLoss, AFaultAtEachCall) {
   }
 }
 
+TEST_P(ArrayLoss, AReaderThatFailedDoesNotSpoilWhatIsWrittenOverItsInput) {
+  const DeviceScope scope(device_);
+  for (std::uint64_t n = 1;; ++n) {
+    Array x = exp(Array(values_, {32}));
+    x.eval();
+    device_.fail_call(n);
+    const Array reader = sum(x);
+    try {
+      reader.eval();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::backend);
+    }
+    if (!device_.end_fault()) {
+      EXPECT_GT(n, 4u);
+      break;
+    }
+    const Array y = x + Array(1.0f);
+    x = Array(0.0f);
+    EXPECT_FLOAT_EQ(y.to_vector<float>()[3], std::exp(values_[3]) + 1) << "call " << n;
+  }
+}
+
 TEST_P(ArrayLoss, AHangAtEachKernel) {
   std::uint64_t n = 1;
   for (;; ++n) {
