@@ -35,6 +35,17 @@ const Parameters::Impl::Entry* Parameters::Impl::find(std::string_view name) con
   return it == entries_.end() ? nullptr : &it->second;
 }
 
+bool Parameters::Impl::holds(std::string_view name, const OperandSpec& operand,
+                             Device& device) const {
+  const std::lock_guard lock(mutex);
+  const Entry* entry = find(name);
+  if (!entry) return false;
+  if (operand.layout.kind != LayoutKind::strided) {
+    return entry->packed.contains({&device, operand.layout.kind});
+  }
+  return &entry->plain.buffer->device() == &device || entry->copies.contains(&device);
+}
+
 View Parameters::Impl::plain_locked(const std::string& name, const TensorSpec& spec,
                                     Device& device) {
   const auto it = entries_.find(name);

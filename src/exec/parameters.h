@@ -26,6 +26,10 @@ struct Parameters::Impl {
   View packed(const std::string& name, const OperandSpec& operand, Device& device,
               const Pack& pack);
 
+  /// Whether the weight is there on the device in this layout, so that asking for it takes no more
+  /// memory. Mapped weights are, on the CPU.
+  bool holds(std::string_view name, const OperandSpec& operand, Device& device) const;
+
   void set(const std::string& name, View plain);
   const Entry* find(std::string_view name) const;
 

@@ -1,5 +1,10 @@
 #include "llm/lazy_model.h"
 
+#include <optional>
+
+#include "array/launch.h"
+#include "array/scopes.h"
+#include "exec/parameters.h"
 #include "heddle/ops.h"
 #include "llm/kv_blocks.h"
 
@@ -32,23 +37,24 @@ Array with_block_copied(const Array& a, std::int64_t from, std::int64_t to) {
 
 }  // namespace
 
-LazyModel::LazyModel(std::shared_ptr<const Model> model, const PlanShape& shape)
-    : model_(std::move(model)), shape_(shape) {
+LazyModel::LazyModel(std::shared_ptr<const Model> model, const PlanShape& shape,
+                     LayerDevices devices)
+    : model_(std::move(model)), shape_(shape), devices_(std::move(devices)) {
   for (std::int64_t l = 0; l < model_->config().n_layer; ++l) {
     keys_.push_back(zero_state(shape_.kv_state(model_->config())));
     values_.push_back(zero_state(shape_.kv_state(model_->config())));
   }
 }
 
+/// On the device whose part of the model asks for it.
 Array LazyModel::weight(const std::string& name) {
-  const auto known = weights_.find(name);
+  Device* device = device_in_scope();
+  const auto known = weights_.find({name, device});
   if (known != weights_.end()) return known->second;
   const gguf::Tensor& tensor = model_->file().tensor(name);
-  const std::span<std::byte> bytes{const_cast<std::byte*>(tensor.data.data()),
-                                   tensor.data.size()};  // only read
-  View view{cpu_device().import_host(bytes, model_->file().owner()), 0,
-            OperandSpec::contiguous({tensor.dtype, tensor.shape})};
-  return weights_.emplace(name, Array::from_view(std::move(view))).first->second;
+  const View view = model_->parameters()->impl().plain(name, {tensor.dtype, tensor.shape},
+                                                       device ? *device : cpu_device());
+  return weights_.emplace(std::pair(name, device), Array::from_view(view)).first->second;
 }
 
 void LazyModel::run(const StepInputs& in, float* logits) {
@@ -64,7 +70,7 @@ void LazyModel::run(const StepInputs& in, float* logits) {
   std::vector<Array> keys = std::move(keys_), values = std::move(values_);
   const Array result = forward(
       model_->config(), [this](const std::string& name) { return weight(name); }, batch, kBlockSize,
-      keys, values);
+      keys, values, devices_);
   // Kept before they are evaluated: if that fails, what was there has been written over, and later
   // runs must meet the error.
   keys_ = std::move(keys);
@@ -72,14 +78,22 @@ void LazyModel::run(const StepInputs& in, float* logits) {
   std::vector<Array> all{result};
   all.insert(all.end(), keys_.begin(), keys_.end());
   all.insert(all.end(), values_.begin(), values_.end());
+  const std::map<std::string, std::uint64_t> before = fallbacks_by_op();
   eval(all);
+  for (const auto& [op, count] : fallbacks_by_op()) {
+    const auto earlier = before.find(op);
+    const std::uint64_t more = count - (earlier == before.end() ? 0 : earlier->second);
+    if (more > 0) host_ops_[op] += more;
+  }
   result.copy_to(
       std::as_writable_bytes(std::span(logits, static_cast<std::size_t>(result.size()))));
 }
 
 void LazyModel::copy_block(std::int64_t from, std::int64_t to) {
-  for (auto* states : {&keys_, &values_}) {
-    for (Array& state : *states) state = with_block_copied(state, from, to);
+  for (std::size_t l = 0; l < keys_.size(); ++l) {
+    std::optional<DeviceScope> scope;
+    if (!devices_.layers.empty()) scope.emplace(*devices_.layers[l]);
+    for (Array* state : {&keys_[l], &values_[l]}) *state = with_block_copied(*state, from, to);
   }
 }
 

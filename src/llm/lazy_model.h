@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "llm/plans.h"
@@ -13,18 +14,23 @@ namespace heddle::llm {
 /// Not thread-safe.
 class LazyModel {
  public:
-  LazyModel(std::shared_ptr<const Model> model, const PlanShape& shape);
+  LazyModel(std::shared_ptr<const Model> model, const PlanShape& shape, LayerDevices devices);
 
   void run(const StepInputs& inputs, float* logits);
   void copy_block(std::int64_t from, std::int64_t to);
+  /// Ops that ran on the CPU though another device was asked for, by name. Those of other lazy
+  /// evaluations that went on beside `run` are among them.
+  const std::map<std::string, std::uint64_t>& host_ops() const noexcept { return host_ops_; }
 
  private:
   Array weight(const std::string& name);
 
   std::shared_ptr<const Model> model_;
   PlanShape shape_;
-  std::map<std::string, Array> weights_;
+  LayerDevices devices_;
+  std::map<std::pair<std::string, Device*>, Array> weights_;
   std::vector<Array> keys_, values_;
+  std::map<std::string, std::uint64_t> host_ops_;
 };
 
 }  // namespace heddle::llm
