@@ -151,9 +151,10 @@ enum class MemoryKind : std::uint8_t {
 
 /// What there is to say of a device, for people.
 struct DeviceInfo {
-  std::string hardware;      // "NVIDIA H200"
-  std::string driver;        // its name and version; empty for the CPU
-  std::uint64_t memory = 0;  // bytes of its own, or that it may use
+  std::string hardware;                  // "NVIDIA H200"
+  std::string driver;                    // its name and version; empty for the CPU
+  std::uint64_t memory = 0;              // bytes of its own, or that it may use; 0: not known
+  std::uint64_t largest_allocation = 0;  // bytes; 0: no limit but memory
   std::vector<std::pair<std::string, std::string>> details;  // features and limits
 };
 

@@ -29,6 +29,7 @@ constexpr PrepareFamily family() {
   if constexpr (one_of<T, Unary, Binary, Compare, Select, GatedMultiply>) {
     return prepare_elementwise;
   }
+  if constexpr (one_of<T, Linear>) return prepare_linear;
   return nullptr;  // leaves and views: nothing to compute
 }
 
@@ -145,7 +146,8 @@ DeviceInfo VulkanDevice::describe() const {
   const VkPhysicalDeviceProperties& properties = physical_.properties;
   const Limits& limits = physical_.limits;
   const auto yes_no = [](bool value) { return std::string(value ? "yes" : "no"); };
-  DeviceInfo info{properties.deviceName, physical_.driver, limits.memory, {}};
+  DeviceInfo info{
+      properties.deviceName, physical_.driver, limits.memory, limits.max_allocation, {}};
   info.details = {
       {"Vulkan", fmt::format("{}.{}.{}", VK_API_VERSION_MAJOR(properties.apiVersion),
                              VK_API_VERSION_MINOR(properties.apiVersion),
@@ -153,7 +155,6 @@ DeviceInfo VulkanDevice::describe() const {
       {"usable", physical_.unusable.empty() ? "yes" : "no, it lacks " + physical_.unusable},
       {"memory shared with the host", yes_no(limits.shares_memory)},
       {"imports host memory", yes_no(limits.host_import_alignment > 0)},
-      {"largest allocation", fmt::format("{} bytes", limits.max_allocation)},
       {"subgroup size", fmt::format("{}", limits.subgroup_size)},
       {"subgroup arithmetic", yes_no(limits.subgroup_arithmetic)},
       {"8 and 16-bit storage", yes_no(limits.storage_8 && limits.storage_16)},
