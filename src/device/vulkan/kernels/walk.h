@@ -20,6 +20,8 @@ struct Walk {
   std::string refusal;                  // why shaders cannot walk so; empty if they can
 
   std::uint32_t rank() const { return static_cast<std::uint32_t>(extents.size()); }
+  /// For shaders in which several elements share an item's offsets: rows of elements.
+  void share_items(std::uint32_t per_item);
   std::uint64_t count() const { return std::uint64_t{rows} * per_row; }
 };
 
@@ -50,10 +52,9 @@ std::uint32_t walk_group(const Limits& limits);
 /// Workgroups for rows of `per_row` elements, each for `chunk` elements; an extent makes them
 /// fewer.
 Grid grid_of_rows(std::uint32_t rows, std::uint32_t per_row, std::uint32_t chunk);
-Grid grid_of(const Walk& walk, const Limits& limits);
+Grid grid_of(const Walk& walk, bool honours_extent, const Limits& limits);
 
-/// Whether the device stores items of 1 and 2 bytes, and why not if it does not.
-bool stores_narrow(const Limits& limits);
+/// Why items of the dtype cannot be stored, on devices without stores of 8 and 16 bits.
 std::string narrow_refusal(const PrepareArgs& args, DType dtype);
 
 /// Names the first operand that is packed, if any is.

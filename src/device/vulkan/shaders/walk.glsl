@@ -9,9 +9,13 @@
 // and gives a function `element(number, offsets)`: the number of an element, row-major, and for each
 // walked operand how many items it is from the operand's start. Numbers: the extents of all merged
 // axes but the outermost, then the strides of each operand. Only a walk of one axis may be of 2^32
-// elements or more. EXTRA_PARAMS may name further members of Params.
+// items or more. EXTRA_PARAMS may name further members of Params; PER_ITEM elements of one item each
+// (the blocks of a block type) share its offsets.
 #ifndef EXTRA_PARAMS
 #define EXTRA_PARAMS
+#endif
+#ifndef PER_ITEM
+#define PER_ITEM 1u
 #endif
 struct Params {
   uint rows, per_row;  // of axis 0, which an extent may cut; elements in each
@@ -60,9 +64,9 @@ void walk_elements() {
   const uint64_t count = uint64_t(live_rows(operand(OPERANDS - 1), params.rows)) * params.per_row;
   const uint64_t first =
       uint64_t(group_index()) * (kGroupSize * kPerLane) + gl_LocalInvocationIndex;
-  [[unroll]] for (uint k = 0u; k < kPerLane; ++k) {
+  [[dont_unroll]] for (uint k = 0u; k < kPerLane; ++k) {
     const uint64_t number = first + k * kGroupSize;
-    if (number < count) element(number, offsets_of(number));
+    if (number < count) element(number, offsets_of(number / PER_ITEM));
   }
 }
 void main() {
