@@ -14,24 +14,6 @@ namespace {
 
 constexpr std::size_t kNumbers = 17;  // that the shader `copy` has room for
 
-/// An operand as items of 1, 2, 4 or 8 bytes: blocks, whose last stride is 1, in words or halves.
-Items movable_items(const OperandSpec& operand) {
-  Items items = as_items(operand);
-  if (!is_block(operand.spec.dtype)) return items;
-  const std::size_t unit = items.bytes % 4 == 0 ? 4 : 2;
-  const auto units = static_cast<std::int64_t>(items.bytes / unit);
-  const std::size_t last = items.shape.size() - 1;
-  items.shape[last] *= units;
-  for (std::size_t i = 0; i < last; ++i) items.strides[i] *= units;
-  items.bytes = unit;
-  return items;
-}
-
-std::string item_refusal(const PrepareArgs& args, const Items& items) {
-  if (items.bytes == 2) return narrow_refusal(args, DType::u16);
-  return items.bytes == 1 ? narrow_refusal(args, DType::u8) : std::string();
-}
-
 /// Dispatches that move items, for one kernel.
 class Mover {
  public:

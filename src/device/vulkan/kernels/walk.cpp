@@ -101,8 +101,8 @@ Walk make_walk(std::string_view op, const Shape& shape, std::span<const Dims> st
 
 void Walk::share_items(std::uint32_t per_item) {
   if (std::int64_t{per_row} * per_item > kMostUint) {
-    refusal = fmt::format("rows of {} blocks of {} elements; at most {} elements", per_row, per_item,
-                          kMostUint);
+    refusal = fmt::format("rows of {} blocks of {} elements; at most {} elements", per_row,
+                          per_item, kMostUint);
   }
   per_row *= per_item;
 }
@@ -144,6 +144,23 @@ std::string narrow_refusal(const PrepareArgs& args, DType dtype) {
     return {};
   return fmt::format("{}: the device stores no items of 8 and 16 bits, as {} has", name(args.op),
                      to_string(dtype));
+}
+
+Items movable_items(const OperandSpec& operand) {
+  Items items = as_items(operand);
+  if (!is_block(operand.spec.dtype)) return items;
+  const std::size_t unit = items.bytes % 4 == 0 ? 4 : 2;
+  const auto units = static_cast<std::int64_t>(items.bytes / unit);
+  const std::size_t last = items.shape.size() - 1;
+  items.shape[last] *= units;
+  for (std::size_t i = 0; i < last; ++i) items.strides[i] *= units;
+  items.bytes = unit;
+  return items;
+}
+
+std::string item_refusal(const PrepareArgs& args, const Items& items) {
+  if (items.bytes == 2) return narrow_refusal(args, DType::u16);
+  return items.bytes == 1 ? narrow_refusal(args, DType::u8) : std::string();
 }
 
 std::string packed_refusal(const PrepareArgs& args) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "device/strides.h"
 #include "device/vulkan/kernel.h"
 
 namespace heddle::vulkan {
@@ -56,6 +57,11 @@ Grid grid_of(const Walk& walk, bool honours_extent, const Limits& limits);
 
 /// Why items of the dtype cannot be stored, on devices without stores of 8 and 16 bits.
 std::string narrow_refusal(const PrepareArgs& args, DType dtype);
+
+/// An operand as items of 1, 2, 4 or 8 bytes: blocks, whose last stride is 1, in words or halves.
+Items movable_items(const OperandSpec& operand);
+/// Why such items cannot be stored.
+std::string item_refusal(const PrepareArgs& args, const Items& items);
 
 /// Names the first operand that is packed, if any is.
 std::string packed_refusal(const PrepareArgs& args);

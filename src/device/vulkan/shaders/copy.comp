@@ -12,7 +12,8 @@
 
 layout(constant_id = 2) const uint kBytes = 4;  // of an item
 
-void element(uint64_t number, Offsets offsets) {
+void element(uint64_t number) {
+  const Offsets offsets = offsets_of(number);
 #ifdef STRIDED_TARGET
   const int64_t to = offsets.of[1];
 #else
