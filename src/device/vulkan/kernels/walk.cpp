@@ -99,6 +99,14 @@ Walk make_walk(std::string_view op, const Shape& shape, std::span<const Dims> st
   return walk;
 }
 
+void Walk::share_items(std::uint32_t per_item) {
+  if (std::int64_t{per_row} * per_item > kMostUint) {
+    refusal = fmt::format("rows of {} blocks of {} elements; at most {} elements", per_row,
+                          per_item, kMostUint);
+  }
+  per_row *= per_item;
+}
+
 void fill_axes(const Walk& walk, std::span<std::int32_t> axes) {
   std::size_t next = 0;
   for (std::size_t axis = 1; axis < walk.extents.size(); ++axis) {
@@ -125,18 +133,34 @@ Grid grid_of_rows(std::uint32_t rows, std::uint32_t per_row, std::uint32_t chunk
           static_cast<std::uint32_t>(groups)};
 }
 
-Grid grid_of(const Walk& walk, const Limits& limits) {
-  return grid_of_rows(walk.rows, walk.per_row, walk_group(limits) * kPerLane);
-}
-
-bool stores_narrow(const Limits& limits) {
-  return limits.storage_8 && limits.storage_16;
+Grid grid_of(const Walk& walk, bool honours_extent, const Limits& limits) {
+  const std::uint32_t chunk = walk_group(limits) * kPerLane;
+  if (honours_extent) return grid_of_rows(walk.rows, walk.per_row, chunk);
+  return {(walk.count() + chunk - 1) / chunk, 0, 0};
 }
 
 std::string narrow_refusal(const PrepareArgs& args, DType dtype) {
-  if (info(dtype).block_bytes % 4 == 0 || stores_narrow(args.limits)) return {};
+  if (info(dtype).block_bytes % 4 == 0 || (args.limits.storage_8 && args.limits.storage_16))
+    return {};
   return fmt::format("{}: the device stores no items of 8 and 16 bits, as {} has", name(args.op),
                      to_string(dtype));
+}
+
+Items movable_items(const OperandSpec& operand) {
+  Items items = as_items(operand);
+  if (!is_block(operand.spec.dtype)) return items;
+  const std::size_t unit = items.bytes % 4 == 0 ? 4 : 2;
+  const auto units = static_cast<std::int64_t>(items.bytes / unit);
+  const std::size_t last = items.shape.size() - 1;
+  items.shape[last] *= units;
+  for (std::size_t i = 0; i < last; ++i) items.strides[i] *= units;
+  items.bytes = unit;
+  return items;
+}
+
+std::string item_refusal(const PrepareArgs& args, const Items& items) {
+  if (items.bytes == 2) return narrow_refusal(args, DType::u16);
+  return items.bytes == 1 ? narrow_refusal(args, DType::u8) : std::string();
 }
 
 std::string packed_refusal(const PrepareArgs& args) {
