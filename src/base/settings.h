@@ -23,6 +23,12 @@ struct Settings {
   int batches_in_flight = 8;                 // HEDDLE_BATCHES_IN_FLIGHT
   std::uint64_t memory_limit = 0;            // HEDDLE_MEMORY_LIMIT, bytes; 0: none
   std::optional<std::uint64_t> cache_limit;  // HEDDLE_CACHE_LIMIT, bytes; nothing: auto
+  std::string fault;                         // HEDDLE_FAULT, site[:n]; empty: none
+  std::string cache_directory;               // HEDDLE_CACHE_DIRECTORY; empty: the user's own
+  std::string vulkan_barriers;               // HEDDLE_VULKAN_BARRIERS: hazards, all or none
+  std::string vulkan_features;               // HEDDLE_VULKAN_FEATURES: full or minimal
+  bool vulkan_recordings = true;             // HEDDLE_VULKAN_RECORDINGS
+  bool vulkan_validation = false;            // HEDDLE_VULKAN_VALIDATION
 };
 
 /// The settings of this process, read once. Throws invalid_argument naming a variable whose value

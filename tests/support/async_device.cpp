@@ -122,7 +122,6 @@ void AsyncDevice::Impl::call(const char* what) {
 }
 
 void AsyncDevice::Impl::call_locked(const char* what) {
-  ++counts.calls;
   if (fault_in == 0 || --fault_in > 0) return;
   fault_happened = true;
   fail(fault_code, "{}: {}: an injected fault", options.name, what);
@@ -200,10 +199,16 @@ void AsyncDevice::Impl::run(Submission& submission) {
     if (!ends) continue;
     run_unordered(submission, steps.subspan(begin, i - begin));
     begin = i + 1;
+    if (i < steps.size() && !waits) count_barrier();
     if (!waits) continue;
     run_step(submission, steps[i]);
     poison_from(begin);
   }
+}
+
+void AsyncDevice::Impl::count_barrier() {
+  const std::lock_guard lock(mutex);
+  ++counts.barriers;
 }
 
 /// In the order that is most likely to show a missing barrier.
@@ -247,7 +252,7 @@ void AsyncDevice::Impl::run_launch(const LaunchStep& launch) {
     fail(e.code(), "{}: {}: {}", options.name, launch.label, e.what());
   }
   const std::lock_guard lock(mutex);
-  ++counts.kernels;
+  ++counts.dispatches[launch.kernel->name];
 }
 
 void AsyncDevice::Impl::run_copy(const CopyStep& copy) {
@@ -256,6 +261,7 @@ void AsyncDevice::Impl::run_copy(const CopyStep& copy) {
                  copy.bytes);
   const std::lock_guard lock(mutex);
   ++counts.copies;
+  counts.copied_bytes += copy.bytes;
 }
 
 void AsyncDevice::Impl::hang_if_asked() {
@@ -323,6 +329,14 @@ std::string_view AsyncDevice::name() const noexcept {
   return impl_->options.name;
 }
 
+DeviceInfo AsyncDevice::describe() const {
+  return {.hardware = "a CPU in disguise",
+          .driver = "heddle's tests",
+          .memory = impl_->options.memory_limit.value_or(0),
+          .largest_allocation = impl_->options.largest_allocation.value_or(0),
+          .details = {{"shuffled", impl_->options.shuffle ? "yes" : "no"}}};
+}
+
 Prepared AsyncDevice::prepare(const Op& op, std::span<const OperandSpec> inputs,
                               std::span<const OperandSpec> outputs) {
   impl_->call("prepare");
@@ -334,7 +348,9 @@ Prepared AsyncDevice::prepare(const Op& op, std::span<const OperandSpec> inputs,
   KernelTraits traits = prepared.kernel->traits();
   traits.workspace_bytes += impl_->options.workspace;
   if (impl_->options.offers_any_order) offer_any_order(op, inputs, outputs, traits);
-  return {std::make_shared<AsyncKernel>(std::move(prepared.kernel), std::move(traits)), {}};
+  return {std::make_shared<AsyncKernel>(heddle::name(op), std::move(prepared.kernel),
+                                        std::move(traits)),
+          {}};
 }
 
 std::optional<LayoutKind> AsyncDevice::preferred_layout(const Op& op, std::size_t operand,
@@ -344,7 +360,10 @@ std::optional<LayoutKind> AsyncDevice::preferred_layout(const Op& op, std::size_
 
 Ref<Buffer> AsyncDevice::allocate(std::size_t bytes, MemoryKind kind) {
   impl_->call("allocate");
-  const auto limit = impl_->options.memory_limit;
+  const auto [limit, largest] =
+      std::pair(impl_->options.memory_limit, impl_->options.largest_allocation);
+  require(!largest || bytes <= *largest, ErrorCode::out_of_memory,
+          "{}: {} bytes at once are more than {}", impl_->options.name, bytes, largest.value_or(0));
   require(impl_->memory_count->add(bytes, limit.value_or(~std::size_t{0})),
           ErrorCode::out_of_memory, "{}: no memory for {} bytes: {} of {} are taken",
           impl_->options.name, bytes, impl_->memory_count->live(), limit.value_or(0));
@@ -370,6 +389,10 @@ Ref<Stream> AsyncDevice::new_stream() {
 
 std::unique_ptr<Recording> AsyncDevice::record(std::span<const RecordedStep> steps) {
   impl_->call("record");
+  {
+    const std::lock_guard lock(impl_->mutex);
+    ++impl_->counts.recorded;
+  }
   return make_async_recording(steps, *impl_);
 }
 
@@ -426,9 +449,15 @@ std::size_t AsyncDevice::live_bytes() const {
   return impl_->memory_count->live();
 }
 
-AsyncDevice::Counts AsyncDevice::counts() const {
+DeviceCounts AsyncDevice::counts() const {
   const std::lock_guard lock(impl_->mutex);
   return impl_->counts;
+}
+
+std::uint64_t AsyncDevice::kernels() const {
+  std::uint64_t sum = 0;
+  for (const auto& [name, launches] : counts().dispatches) sum += launches;
+  return sum;
 }
 
 }  // namespace heddle::test

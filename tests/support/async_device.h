@@ -19,16 +19,17 @@ namespace heddle::test {
 
 struct AsyncOptions {
   std::string name = "async";
-  std::function<bool(const Op&)> accepts;      // none: every op that the CPU has a kernel for
-  bool hides_local = false;                    // the host does not see MemoryKind::local
-  bool offers_any_order = false;               // to write over inputs that lie otherwise too
-  bool packs = false;                          // prefers the CPU's packed layouts
-  std::size_t workspace = 0;                   // bytes that each kernel asks for beyond its needs
-  std::optional<std::size_t> memory_limit;     // bytes; those that work in flight uses count
-  std::optional<unsigned> shuffle;             // seed; without one, steps run backwards
-  std::chrono::microseconds delay{100};        // before a submission's work begins
-  std::chrono::microseconds lag{0};            // and more for each stream opened before
-  std::chrono::milliseconds patience{10'000};  // of waits for other devices
+  std::function<bool(const Op&)> accepts;   // none: every op that the CPU has a kernel for
+  bool hides_local = false;                 // the host does not see MemoryKind::local
+  bool offers_any_order = false;            // to write over inputs that lie otherwise too
+  bool packs = false;                       // prefers the CPU's packed layouts
+  std::size_t workspace = 0;                // bytes that each kernel asks for beyond its needs
+  std::optional<std::size_t> memory_limit;  // bytes; those that work in flight uses count
+  std::optional<std::size_t> largest_allocation;  // bytes
+  std::optional<unsigned> shuffle;                // seed; without one, steps run backwards
+  std::chrono::microseconds delay{100};           // before a submission's work begins
+  std::chrono::microseconds lag{0};               // and more for each stream opened before
+  std::chrono::milliseconds patience{10'000};     // of waits for other devices
 };
 
 /// f32 and f64 NaNs; as an index out of bounds.
@@ -42,6 +43,8 @@ class AsyncDevice final : public Device {
 
   std::string_view name() const noexcept override;
   std::size_t alignment() const noexcept override { return 64; }
+  DeviceInfo describe() const override;
+  DeviceCounts counts() const override;
   Prepared prepare(const Op& op, std::span<const OperandSpec> inputs,
                    std::span<const OperandSpec> outputs) override;
   std::optional<LayoutKind> preferred_layout(const Op& op, std::size_t operand,
@@ -72,10 +75,8 @@ class AsyncDevice final : public Device {
   /// Of all buffers, and of dropped ones that work in flight (or the quarantine) still needs.
   std::size_t live_bytes() const;
 
-  struct Counts {
-    std::uint64_t calls = 0, kernels = 0, copies = 0, submissions = 0;
-  };
-  Counts counts() const;
+  /// Launched so far, of all names.
+  std::uint64_t kernels() const;
 
   struct Impl;
 

@@ -21,8 +21,9 @@ void poison(std::byte* memory, std::size_t bytes);
 
 class AsyncKernel final : public Kernel {
  public:
-  AsyncKernel(std::shared_ptr<const Kernel> on_cpu, KernelTraits traits)
-      : Kernel(std::move(traits)), inner(std::move(on_cpu)) {}
+  AsyncKernel(std::string_view op, std::shared_ptr<const Kernel> on_cpu, KernelTraits traits)
+      : Kernel(std::move(traits)), name(op), inner(std::move(on_cpu)) {}
+  const std::string name;
   const std::shared_ptr<const Kernel> inner;
 };
 
@@ -123,7 +124,7 @@ struct AsyncDevice::Impl : std::enable_shared_from_this<Impl> {
   std::uint64_t fault_in = 0, hang_in = 0;
   bool fault_happened = false;
   ErrorCode fault_code = ErrorCode::backend;
-  Counts counts;
+  DeviceCounts counts;
 
   std::shared_ptr<Queue> open_queue();
   void close(Queue& queue);
@@ -136,6 +137,7 @@ struct AsyncDevice::Impl : std::enable_shared_from_this<Impl> {
   void work(Queue& queue);
   void end(Queue& queue, std::shared_ptr<const Failure> error);
   void run(Submission& submission);
+  void count_barrier();
   void run_unordered(Submission& submission, std::span<Step> steps);
   void run_step(Submission& submission, const Step& step);
   void run_launch(const LaunchStep& launch);

@@ -207,6 +207,8 @@ class AsyncStream final : public Stream {
       require(own && table, ErrorCode::invalid_argument, "{}: another device's recording",
               impl_->options.name);
       for (const RecordedStep& step : own->steps) steps.push_back(own->bound(step, *table, *impl_));
+      const std::lock_guard lock(impl_->mutex);
+      ++impl_->counts.replayed;
     });
   }
 
