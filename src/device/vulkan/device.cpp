@@ -29,6 +29,8 @@ constexpr PrepareFamily family() {
   if constexpr (one_of<T, Unary, Binary, Compare, Select, GatedMultiply>) {
     return prepare_elementwise;
   }
+  if constexpr (one_of<T, Linear>) return prepare_linear;
+  if constexpr (one_of<T, Matmul>) return prepare_matmul;
   return nullptr;  // leaves and views: nothing to compute
 }
 
