@@ -30,6 +30,7 @@ constexpr PrepareFamily family() {
     return prepare_elementwise;
   }
   if constexpr (one_of<T, Linear>) return prepare_linear;
+  if constexpr (one_of<T, Matmul>) return prepare_matmul;
   return nullptr;  // leaves and views: nothing to compute
 }
 
