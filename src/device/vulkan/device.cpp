@@ -29,6 +29,8 @@ constexpr PrepareFamily family() {
   if constexpr (one_of<T, Unary, Binary, Compare, Select, GatedMultiply>) {
     return prepare_elementwise;
   }
+  if constexpr (one_of<T, Reduce, Softmax>) return prepare_reduce;
+  if constexpr (one_of<T, RmsNorm, AddRmsNorm, LayerNorm>) return prepare_norm;
   return nullptr;  // leaves and views: nothing to compute
 }
 
