@@ -31,6 +31,8 @@ constexpr PrepareFamily family() {
   }
   if constexpr (one_of<T, Linear>) return prepare_linear;
   if constexpr (one_of<T, Matmul>) return prepare_matmul;
+  if constexpr (one_of<T, Reduce, Softmax>) return prepare_reduce;
+  if constexpr (one_of<T, RmsNorm, AddRmsNorm, LayerNorm>) return prepare_norm;
   return nullptr;  // leaves and views: nothing to compute
 }
 
