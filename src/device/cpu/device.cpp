@@ -78,6 +78,8 @@ constexpr PrepareFamily family() {
     return prepare_elementwise;
   }
   if constexpr (one_of<T, Reduce, Softmax>) return prepare_reduce;
+  if constexpr (one_of<T, Scan>) return prepare_scan;
+  if constexpr (one_of<T, ArgReduce, TopK>) return prepare_arg_reductions;
   if constexpr (one_of<T, RmsNorm, AddRmsNorm, LayerNorm>) return prepare_norm;
   if constexpr (one_of<T, GatherRows, WriteRows, Feed>) return prepare_rows;
   if constexpr (one_of<T, Rope, RopeTable, RopeWriteRows>) return prepare_rope;
