@@ -29,6 +29,11 @@ constexpr PrepareFamily family() {
   if constexpr (one_of<T, Unary, Binary, Compare, Select, GatedMultiply>) {
     return prepare_elementwise;
   }
+  if constexpr (one_of<T, Contiguous, Reinterpret, Concatenate, SliceUpdate, Arange>) {
+    return prepare_copy;
+  }
+  if constexpr (one_of<T, Cast>) return prepare_cast;
+  if constexpr (one_of<T, GatherRows, WriteRows, Feed>) return prepare_rows;
   if constexpr (one_of<T, Linear>) return prepare_linear;
   if constexpr (one_of<T, Matmul>) return prepare_matmul;
   if constexpr (one_of<T, Reduce, Softmax>) return prepare_reduce;
