@@ -90,6 +90,8 @@ class MemoryPool {
     void* memory() const noexcept;
     /// At least what was asked for.
     std::size_t bytes() const noexcept;
+    /// Gives the memory back to the source, past the cache: nobody should get it again.
+    void discard() noexcept;
 
    private:
     friend class MemoryPool;

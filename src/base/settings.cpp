@@ -97,6 +97,11 @@ const std::array kSettings{
             [](std::string_view text, Settings& s) {
               return parse_choice(text, {"best", "avx512", "avx2", "portable"}, s.cpu_isa);
             }},
+    Setting{"HEDDLE_VULKAN_MATMUL", "auto", "auto, vector, tiled or scalar",
+            "the form of Vulkan's matrix products; auto: by the device and the number of rows",
+            [](std::string_view text, Settings& s) {
+              return parse_choice(text, {"auto", "vector", "tiled", "scalar"}, s.vulkan_matmul);
+            }},
     Setting{"HEDDLE_VERIFY", "off", kSwitch, "verify every plan before it runs",
             [](std::string_view text, Settings& s) { return parse_bool(text, s.verify); }},
     Setting{"HEDDLE_FUSE", "on", kSwitch, "join ops into fused ones where a device has them",
@@ -120,6 +125,40 @@ const std::array kSettings{
             "how much freed memory to keep for the next arrays; auto: a quarter of what is left",
             [](std::string_view text, Settings& s) {
               return text == "auto" || parse_bytes(text, s.cache_limit.emplace());
+            }},
+    Setting{"HEDDLE_CACHE_DIRECTORY", "", "a directory",
+            "where compiled pipelines are kept between runs; by default $XDG_CACHE_HOME/heddle or "
+            "~/.cache/heddle",
+            [](std::string_view text, Settings& s) {
+              s.cache_directory = text;
+              return true;
+            }},
+    Setting{"HEDDLE_FAULT", "", "site or site:n, as docs/gpu-safety.md lists them",
+            "makes the n-th call of a device's driver at that site fail, for tests",
+            [](std::string_view text, Settings& s) {
+              s.fault = text;
+              return true;
+            }},
+    Setting{"HEDDLE_VULKAN_BARRIERS", "hazards", "hazards, all or none",
+            "where Vulkan waits between kernels: where they conflict, everywhere (to compare), or "
+            "nowhere (wrong results: to diagnose)",
+            [](std::string_view text, Settings& s) {
+              return parse_choice(text, {"hazards", "all", "none"}, s.vulkan_barriers);
+            }},
+    Setting{"HEDDLE_VULKAN_FEATURES", "full", "full or minimal",
+            "minimal: as if the Vulkan device had none of its optional features",
+            [](std::string_view text, Settings& s) {
+              return parse_choice(text, {"full", "minimal"}, s.vulkan_features);
+            }},
+    Setting{"HEDDLE_VULKAN_RECORDINGS", "on", kSwitch,
+            "submit what was recorded once again and again; off: record anew for each run",
+            [](std::string_view text, Settings& s) {
+              return parse_bool(text, s.vulkan_recordings);
+            }},
+    Setting{"HEDDLE_VULKAN_VALIDATION", "off", kSwitch,
+            "load Vulkan's validation layer, with its synchronization checks, and log what it says",
+            [](std::string_view text, Settings& s) {
+              return parse_bool(text, s.vulkan_validation);
             }},
 };
 

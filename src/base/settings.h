@@ -15,6 +15,7 @@ struct Settings {
   std::chrono::nanoseconds timeout{0};       // HEDDLE_TIMEOUT, seconds
   std::string log_level;                     // HEDDLE_LOG
   std::string cpu_isa;                       // HEDDLE_CPU: best, avx512, avx2 or portable
+  std::string vulkan_matmul;                 // HEDDLE_VULKAN_MATMUL: auto, vector, tiled or scalar
   bool verify = false;                       // HEDDLE_VERIFY
   bool fuse = true;                          // HEDDLE_FUSE
   bool repack = true;                        // HEDDLE_REPACK
@@ -22,6 +23,12 @@ struct Settings {
   int batches_in_flight = 8;                 // HEDDLE_BATCHES_IN_FLIGHT
   std::uint64_t memory_limit = 0;            // HEDDLE_MEMORY_LIMIT, bytes; 0: none
   std::optional<std::uint64_t> cache_limit;  // HEDDLE_CACHE_LIMIT, bytes; nothing: auto
+  std::string fault;                         // HEDDLE_FAULT, site[:n]; empty: none
+  std::string cache_directory;               // HEDDLE_CACHE_DIRECTORY; empty: the user's own
+  std::string vulkan_barriers;               // HEDDLE_VULKAN_BARRIERS: hazards, all or none
+  std::string vulkan_features;               // HEDDLE_VULKAN_FEATURES: full or minimal
+  bool vulkan_recordings = true;             // HEDDLE_VULKAN_RECORDINGS
+  bool vulkan_validation = false;            // HEDDLE_VULKAN_VALIDATION
 };
 
 /// The settings of this process, read once. Throws invalid_argument naming a variable whose value

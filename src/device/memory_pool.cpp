@@ -98,7 +98,7 @@ struct MemoryPool::Impl {
   Impl(Source from, Options with) : source(std::move(from)), options(std::move(with)) {}
 
   Record* allocate(std::size_t bytes);
-  void free(Record* record) noexcept;
+  void free(Record* record, bool keep) noexcept;
   void close() noexcept;
   /// Runs `change` under the lock; gives back what it evicts.
   template <class Change>
@@ -283,7 +283,7 @@ void MemoryPool::Impl::give_back(Chain freed) noexcept {
   }
 }
 
-void MemoryPool::Impl::free(Record* record) noexcept {
+void MemoryPool::Impl::free(Record* record, bool keep) noexcept {
   if (options.addressable) forbid_access(record->memory, record->bytes);
   Chain freed;
   bool last = false;
@@ -291,7 +291,7 @@ void MemoryPool::Impl::free(Record* record) noexcept {
     const std::lock_guard lock(mutex);
     active -= record->bytes;
     last = --blocks_out == 0 && closed;
-    if (closed || record->bytes > options.cache_limit) {
+    if (!keep || closed || record->bytes > options.cache_limit) {
       freed.add(record);
     } else {
       // The clock first: this block is not older than now.
@@ -350,7 +350,11 @@ MemoryPool::~MemoryPool() {
 }
 
 MemoryPool::Block::~Block() {
-  if (record_) record_->pool->free(record_);
+  if (record_) record_->pool->free(record_, true);
+}
+
+void MemoryPool::Block::discard() noexcept {
+  if (record_) record_->pool->free(std::exchange(record_, nullptr), false);
 }
 
 void* MemoryPool::Block::memory() const noexcept {

@@ -40,21 +40,36 @@ Array with_block_copied(const Array& a, std::int64_t from, std::int64_t to) {
 LazyModel::LazyModel(std::shared_ptr<const Model> model, const PlanShape& shape,
                      LayerDevices devices)
     : model_(std::move(model)), shape_(shape), devices_(std::move(devices)) {
+  reset_states();
+}
+
+void LazyModel::reset_states() {
+  keys_.clear();
+  values_.clear();
   for (std::int64_t l = 0; l < model_->config().n_layer; ++l) {
     keys_.push_back(zero_state(shape_.kv_state(model_->config())));
     values_.push_back(zero_state(shape_.kv_state(model_->config())));
   }
 }
 
-/// On the device whose part of the model asks for it.
-Array LazyModel::weight(const std::string& name) {
+bool LazyModel::has_lost_states() const {
+  if (keys_.empty()) return true;  // taken by a run that did not get far enough to give them back
+  try {
+    check(keys_);
+    check(values_);
+    return false;
+  } catch (const Error&) {
+    return true;
+  }
+}
+
+/// On the device whose part of the model asks for it. Not kept here: after a loss of the device,
+/// there is another copy.
+Array LazyModel::weight(const std::string& name) const {
   Device* device = device_in_scope();
-  const auto known = weights_.find({name, device});
-  if (known != weights_.end()) return known->second;
   const gguf::Tensor& tensor = model_->file().tensor(name);
-  const View view = model_->parameters()->impl().plain(name, {tensor.dtype, tensor.shape},
-                                                       device ? *device : cpu_device());
-  return weights_.emplace(std::pair(name, device), Array::from_view(view)).first->second;
+  return Array::from_view(model_->parameters()->impl().plain(name, {tensor.dtype, tensor.shape},
+                                                             device ? *device : cpu_device()));
 }
 
 void LazyModel::run(const StepInputs& in, float* logits) {
@@ -71,8 +86,8 @@ void LazyModel::run(const StepInputs& in, float* logits) {
   const Array result = forward(
       model_->config(), [this](const std::string& name) { return weight(name); }, batch, kBlockSize,
       keys, values, devices_);
-  // Kept before they are evaluated: if that fails, what was there has been written over, and later
-  // runs must meet the error.
+  // Kept before they are evaluated: if that fails, what was there has been written over, and is
+  // lost.
   keys_ = std::move(keys);
   values_ = std::move(values);
   std::vector<Array> all{result};

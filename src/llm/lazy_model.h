@@ -4,7 +4,6 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "llm/plans.h"
@@ -22,13 +21,16 @@ class LazyModel {
   /// evaluations that went on beside `run` are among them.
   const std::map<std::string, std::uint64_t>& host_ops() const noexcept { return host_ops_; }
 
+  /// Whether states failed with a run, or went with a device; and all of them anew.
+  bool has_lost_states() const;
+  void reset_states();
+
  private:
-  Array weight(const std::string& name);
+  Array weight(const std::string& name) const;
 
   std::shared_ptr<const Model> model_;
   PlanShape shape_;
   LayerDevices devices_;
-  std::map<std::pair<std::string, Device*>, Array> weights_;
   std::vector<Array> keys_, values_;
   std::map<std::string, std::uint64_t> host_ops_;
 };

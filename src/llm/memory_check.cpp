@@ -48,14 +48,14 @@ std::string kind_text(const Slot& slot) {
 }
 
 /// The first thing that is larger than its device allocates at once.
-std::string too_large_at_once(const Plan& plan, const Parameters& parameters) {
+std::string too_large_at_once(const Plan& plan, const std::vector<std::uint64_t>& slot_bytes) {
   std::map<Device*, std::uint64_t> limits;
-  for (const Slot& slot : plan.slots) {
+  for (std::size_t s = 0; s < plan.slots.size(); ++s) {
+    const Slot& slot = plan.slots[s];
     const auto [limit, is_new] = limits.try_emplace(slot.device, 0);
     if (is_new) limit->second = slot.device->describe().largest_allocation;
     const std::uint64_t largest = limit->second;
-    const std::uint64_t bytes =
-        slot.kind == SlotKind::parameter ? weight_bytes_needed(slot, parameters) : slot.bytes;
+    const std::uint64_t bytes = slot_bytes[s];
     if (largest == 0 || bytes <= largest) continue;
     return fmt::format(
         "{}: {} takes {} ({} bytes), and the device allocates no more than {} ({} "
@@ -66,13 +66,14 @@ std::string too_large_at_once(const Plan& plan, const Parameters& parameters) {
 }
 
 /// The first weight for which there is no room beside everything else.
-std::string first_that_does_not_fit(const Plan& plan, const Parameters& parameters,
+std::string first_that_does_not_fit(const Plan& plan, const std::vector<std::uint64_t>& slot_bytes,
                                     const Need& need, std::uint64_t left) {
-  if (need.kv + need.arenas > left) return "";
   std::uint64_t used = need.kv + need.arenas;
-  for (const Slot& slot : plan.slots) {
+  if (used > left) return "";
+  for (std::size_t s = 0; s < plan.slots.size(); ++s) {
+    const Slot& slot = plan.slots[s];
     if (slot.kind != SlotKind::parameter || slot.device != need.device) continue;
-    used += weight_bytes_needed(slot, parameters);
+    used += slot_bytes[s];
     if (used > left) return fmt::format("; tensor '{}' is the first that does not fit", slot.name);
   }
   return "";
@@ -80,9 +81,9 @@ std::string first_that_does_not_fit(const Plan& plan, const Parameters& paramete
 
 /// What does not fit its device; nothing if all of it does.
 std::string shortage(const Model& model, const ContextOptions& options, const Plan& plan) {
-  const Parameters& parameters = *model.parameters();
-  if (std::string text = too_large_at_once(plan, parameters); !text.empty()) return text;
-  for (const Need& need : needs_of(plan, parameters)) {
+  const std::vector<std::uint64_t> slot_bytes = slot_bytes_needed(plan, *model.parameters());
+  if (std::string text = too_large_at_once(plan, slot_bytes); !text.empty()) return text;
+  for (const Need& need : needs_of(plan, slot_bytes)) {
     const std::optional<std::uint64_t> left = memory_left(*need.device);
     if (!left || need.total() <= *left) continue;
     return fmt::format(
@@ -90,7 +91,7 @@ std::string shortage(const Model& model, const ContextOptions& options, const Pl
         "{} are available{}",
         need.device->name(), mebibytes(need.total()), mebibytes(need.weights), mebibytes(need.kv),
         options.n_seq_max, options.n_ctx, to_string(options.kv_type), mebibytes(need.arenas),
-        mebibytes(*left), first_that_does_not_fit(plan, parameters, need, *left));
+        mebibytes(*left), first_that_does_not_fit(plan, slot_bytes, need, *left));
   }
   return "";
 }

@@ -16,12 +16,13 @@ struct Need {
   std::uint64_t total() const { return weights + kv + arenas; }
 };
 
-/// Bytes of a parameter's slot that are still to be allocated: nothing for what is there already,
-/// and for a file's own memory, which the system can drop and read again.
-std::uint64_t weight_bytes_needed(const Slot& slot, const Parameters& parameters);
+/// For each slot, the bytes that are still to be allocated: none for weights that are there
+/// already, for those that only repacks read, and for a file's own memory, which the system can
+/// drop and read again.
+std::vector<std::uint64_t> slot_bytes_needed(const Plan& plan, const Parameters& parameters);
 
 /// For each device that the plan uses. States are KV; everything else that an Executable allocates
 /// counts as arenas.
-std::vector<Need> needs_of(const Plan& plan, const Parameters& parameters);
+std::vector<Need> needs_of(const Plan& plan, const std::vector<std::uint64_t>& slot_bytes);
 
 }  // namespace heddle::llm

@@ -118,6 +118,16 @@ void Plans::copy_block(std::int64_t from, std::int64_t to) {
     state->copy_rows(from * kBlockSize, to * kBlockSize, kBlockSize);
 }
 
+bool Plans::has_lost_states() const {
+  return std::ranges::any_of(states_, [](const auto& named) { return named.second->is_lost(); });
+}
+
+void Plans::reset_lost_states() {
+  for (const auto& [name, state] : states_) {
+    if (state->is_lost()) state->reset();
+  }
+}
+
 std::uint64_t Plans::arena_bytes() const {
   std::uint64_t bytes = 0;
   for (const auto& [capacities, known] : compiled_) {

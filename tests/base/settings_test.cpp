@@ -30,6 +30,7 @@ TEST(Settings, DefaultsWhereNothingIsSet) {
   EXPECT_EQ(s.timeout, std::chrono::seconds(10));
   EXPECT_EQ(s.log_level, "warn");
   EXPECT_EQ(s.cpu_isa, "best");
+  EXPECT_EQ(s.vulkan_matmul, "auto");
   EXPECT_FALSE(s.verify);
   EXPECT_TRUE(s.fuse);
   EXPECT_TRUE(s.repack);
@@ -43,6 +44,7 @@ TEST(Settings, TakesWhatIsSet) {
                            {"HEDDLE_TIMEOUT", "0.25"},
                            {"HEDDLE_LOG", "debug"},
                            {"HEDDLE_CPU", "portable"},
+                           {"HEDDLE_VULKAN_MATMUL", "tiled"},
                            {"HEDDLE_VERIFY", "1"},
                            {"HEDDLE_FUSE", "off"},
                            {"HEDDLE_REPACK", "no"},
@@ -53,6 +55,7 @@ TEST(Settings, TakesWhatIsSet) {
   EXPECT_EQ(s.timeout, std::chrono::milliseconds(250));
   EXPECT_EQ(s.log_level, "debug");
   EXPECT_EQ(s.cpu_isa, "portable");
+  EXPECT_EQ(s.vulkan_matmul, "tiled");
   EXPECT_TRUE(s.verify);
   EXPECT_FALSE(s.fuse);
   EXPECT_FALSE(s.repack);
@@ -111,6 +114,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"HEDDLE_TIMEOUT", "10s", "seconds"},
         Refused{"HEDDLE_LOG", "loud", "debug, info, warn or error"},
         Refused{"HEDDLE_CPU", "mmx", "best, avx512, avx2 or portable"},
+        Refused{"HEDDLE_VULKAN_MATMUL", "fast", "auto, vector, tiled or scalar"},
         Refused{"HEDDLE_VERIFY", "maybe", "on or off"}, Refused{"HEDDLE_FUSE", "2", "on or off"},
         Refused{"HEDDLE_REPACK", "ON!", "on or off"}, Refused{"HEDDLE_WIDTH_LIMIT", "0", "from 1"},
         Refused{"HEDDLE_MEMORY_LIMIT", "M", "bytes"}, Refused{"HEDDLE_MEMORY_LIMIT", "-1", "bytes"},
@@ -124,7 +128,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(Settings, ListNamesEverySettingOnce) {
   const std::vector<SettingInfo> all = list_settings();
-  ASSERT_EQ(all.size(), 11u);
+  ASSERT_EQ(all.size(), 12u);
   for (const SettingInfo& setting : all) {
     EXPECT_THAT(setting.name, testing::StartsWith("HEDDLE_"));
     EXPECT_FALSE(setting.description.empty()) << setting.name;

@@ -5,6 +5,7 @@
 
 #include "exec/plan.h"
 #include "llm/layer_devices.h"
+#include "llm/memory_need.h"
 #include "llm/stories.h"
 #include "support/async_device.h"
 #include "support/shared_files.h"
@@ -402,17 +403,34 @@ TEST(OnDevices, WhatIsLargerThanOneAllocationIsNamed) {
 }
 
 TEST(OnDevices, WeightsThatAreThereAlreadyAreNotCountedAgain) {
-  const auto model = llm::Model::bundled();
-  AsyncDevice device(with_memory("gpu", 5'000'000));
-  llm::ContextOptions options = on({&device});
-  options.chunk = 32;
-  const std::vector<TokenId> prompt{5};
-  std::vector<std::unique_ptr<llm::Context>> contexts;
-  for (int i = 0; i < 2; ++i) {
-    contexts.push_back(std::make_unique<llm::Context>(model, options));
-    contexts.back()->step(contexts.back()->create(), prompt);
+  for (const bool packs : {false, true}) {
+    AsyncOptions device_options = quick("gpu");
+    device_options.packs = packs;
+    AsyncDevice device(device_options);
+    const auto model = llm::Model::bundled();
+    llm::Context context(model, on({&device}, 2));
+    const Plan& plan = context.plan_for(1);
+    const auto weights_on = [&](Device& where) {
+      const auto bytes = llm::slot_bytes_needed(plan, *model->parameters());
+      std::uint64_t sum = 0;
+      for (const llm::Need& need : llm::needs_of(plan, bytes)) {
+        if (need.device == &where) sum += need.weights;
+      }
+      return sum;
+    };
+    std::uint64_t of_two_layers = 0;
+    for (const gguf::Tensor& tensor : model->file().tensors()) {
+      const bool first_two = tensor.name.starts_with("blk.0.") || tensor.name.starts_with("blk.1.");
+      if (first_two) of_two_layers += tensor.data.size();
+    }
+    EXPECT_GE(weights_on(device), of_two_layers) << packs;  // packed forms may be padded
+    EXPECT_LT(weights_on(device), of_two_layers * 5 / 4) << packs;
+    EXPECT_GT(weights_on(cpu_device()), 0u);  // packed forms
+    const std::vector<TokenId> prompt{5};
+    context.step(context.create(), prompt);
+    EXPECT_EQ(weights_on(device), 0u) << packs;
+    EXPECT_EQ(weights_on(cpu_device()), 0u);
   }
-  EXPECT_LT(device.live_bytes(), 2 * model->weight_bytes());
 }
 
 TEST(OnDevices, AContextIsChosenToFitTheDevice) {

@@ -34,16 +34,6 @@ std::int64_t offset_of(const Walk& walk, std::int64_t flat) {
   return offset;
 }
 
-Dims broadcast_strides(const OperandSpec& operand, const Shape& shape) {
-  const Shape& own = operand.spec.shape;
-  Dims strides(shape.size(), 0);
-  for (std::size_t i = 0; i < own.size(); ++i) {
-    const std::size_t at = shape.size() - own.size() + i;
-    strides[at] = own[i] == 1 ? 0 : operand.layout.strides[i];
-  }
-  return strides;
-}
-
 namespace {
 
 /// Where a walk stands: one index an axis, and the offset in elements from the lowest on.
@@ -169,17 +159,6 @@ void scatter(const Walk& walk, std::size_t item, const std::byte* src, std::int6
     default:
       return scatter_as<std::uint64_t>(walk, src, begin, n, base);
   }
-}
-
-Items as_items(const OperandSpec& operand) {
-  const DTypeInfo& type = info(operand.spec.dtype);
-  Items items{operand.spec.shape, operand.layout.strides,
-              static_cast<std::size_t>(type.block_bytes)};
-  if (type.block_elements == 1) return items;
-  const std::size_t last = items.shape.size() - 1;
-  items.shape[last] /= type.block_elements;
-  for (std::size_t i = 0; i < last; ++i) items.strides[i] /= type.block_elements;
-  return items;
 }
 
 }  // namespace heddle::cpu

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "device/strides.h"
 #include "heddle/tensor.h"
 
 namespace heddle::cpu {
@@ -27,9 +28,6 @@ Walk make_walk(const Shape& shape, const Dims& strides);
 /// Where element `flat` of the walk is, in elements from the lowest on.
 std::int64_t offset_of(const Walk& walk, std::int64_t flat);
 
-/// Strides of an operand stretched to `shape`, which it broadcasts to.
-Dims broadcast_strides(const OperandSpec& operand, const Shape& shape);
-
 /// Copies elements [begin, begin + n) of the walk, each of `item` bytes, to `dst`.
 void gather(const Walk& walk, std::size_t item, const std::byte* base, std::int64_t begin,
             std::int64_t n, std::byte* dst);
@@ -37,13 +35,5 @@ void gather(const Walk& walk, std::size_t item, const std::byte* base, std::int6
 /// Copies `n` items of a plain dtype from `src` on to elements [begin, begin + n) of the walk.
 void scatter(const Walk& walk, std::size_t item, const std::byte* src, std::int64_t begin,
              std::int64_t n, std::byte* base);
-
-/// A strided operand as indivisible items: elements, or the blocks of a block type.
-struct Items {
-  Shape shape;
-  Dims strides;
-  std::size_t bytes = 0;  // of an item
-};
-Items as_items(const OperandSpec& operand);
 
 }  // namespace heddle::cpu

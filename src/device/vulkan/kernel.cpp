@@ -1,8 +1,15 @@
 #include "device/vulkan/kernel.h"
 
+#include "base/check.h"
+
 namespace heddle::vulkan {
 
 void KernelMaker::add(Launch launch, std::vector<std::byte> params) {
+  const std::uint64_t axis = args_.limits.max_groups;
+  const std::uint64_t groups = launch.grid.groups;
+  require(groups < (std::uint64_t{1} << 32) && groups / axis / axis <= axis, ErrorCode::unsupported,
+          "{} workgroups; the device counts {} along each of three axes, and heddle to 2^32",
+          groups, axis);
   auto pipeline = args_.pipelines.get(launch.shader, launch.group_size, launch.constants,
                                       launch.operands.size(), params.size());
   dispatches_.push_back({std::move(pipeline), launch.grid, std::move(launch.operands),

@@ -27,8 +27,9 @@ struct Limits {
 /// Makes a device seem less than it is, for tests: what is set takes the place of what was found.
 struct LimitOverrides {
   std::optional<std::uint32_t> max_groups, max_group_size, shared_bytes, subgroup_size;
-  bool minimal = false;  // without optional features: no 8 or 16-bit storage, no float64, no
-                         // subgroup arithmetic
+  bool hides_memory = false;  // the host does not see local memory, nor the device imported memory
+  bool minimal = false;       // without optional features: no 8 or 16-bit storage, no float64, no
+                              // subgroup arithmetic
 };
 
 }  // namespace heddle::vulkan

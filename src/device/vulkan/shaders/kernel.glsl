@@ -72,7 +72,8 @@ layout(push_constant, scalar) uniform Push {
   (push.table.slots[OPERAND_AT(i).slot].bytes - packUint2x32(OPERAND_AT(i).offset))
 
 uint group_index() {
-  return gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+  return (gl_WorkGroupID.z * gl_NumWorkGroups.y + gl_WorkGroupID.y) * gl_NumWorkGroups.x +
+         gl_WorkGroupID.x;
 }
 uint group_count() {
   return push.groups;

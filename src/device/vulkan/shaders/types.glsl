@@ -87,3 +87,21 @@ void store_float(uint dtype, uint64_t base, uint i, float value) {
   else U16s(base).at[i] = uint16_t(dtype == kF16 ? float_to_f16(value) : float_to_bf16(value));
 #endif
 }
+
+// ---- Stores of narrow items, which devices without 8 and 16-bit storage lack
+
+void store_narrow(uint bytes, uint64_t address, uint value) {
+#ifndef MINIMAL
+  if (bytes == 2u) U16s(address).at[0] = uint16_t(value);
+  else U8s(address).at[0] = uint8_t(value & 0xffu);
+#endif
+}
+void store_bool(uint64_t address, bool value) {
+  store_narrow(1u, address, uint(value));
+}
+/// Moves an item of 1, 2, 4 or 8 bytes, aligned to its size.
+void copy_item(uint bytes, uint64_t from, uint64_t to) {
+  if (bytes == 4u) U32s(to).at[0] = U32s(from).at[0];
+  else if (bytes == 8u) U32x2s(to).at[0] = U32x2s(from).at[0];
+  else store_narrow(bytes, to, bytes == 2u ? load_u16(from) : load_u8(from));
+}

@@ -1,0 +1,7 @@
+target_sources(heddle PRIVATE ${CMAKE_CURRENT_LIST_DIR}/elementwise.cpp ${CMAKE_CURRENT_LIST_DIR}/walk.cpp)
+vulkan_shader(unary_float)
+vulkan_shader(unary_integer)
+vulkan_shader(binary_float)
+vulkan_shader(binary_integer)
+vulkan_shader(select)
+vulkan_shader(gated)

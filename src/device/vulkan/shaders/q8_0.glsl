@@ -1,0 +1,27 @@
+// Making blocks of q8_0. Include after types.glsl and math.glsl.
+
+/// The scale's f16 bits, for elements of which `largest` is the largest magnitude: at least so much
+/// that 127.5 steps reach it, though f16 be coarse there.
+uint q8_0_scale(float largest) {
+  const float kMost = 65504.0, wanted = largest / 127.0;
+  const uint nearest = float_to_f16(min(wanted, kMost));
+  const bool reaches = wanted >= kMost || f16_to_float(nearest) * 127.5 >= largest;
+  return nearest + uint(!reaches);
+}
+uint q8_0_code(float x, float d) {
+  return uint(int(clamp(roundEven(x / d), -127.0, 127.0))) & 0xffu;
+}
+/// NaN where not all values are finite.
+void store_q8_0(uint64_t block, float values[32]) {
+  uint largest = 0u;
+  [[unroll]] for (uint k = 0u; k < 32u; ++k) largest = max(largest, magnitude_bits(values[k]));
+  const bool finite = largest < kInfinityBits, any = finite && largest > 0u;
+  const uint scale = !finite ? 0x7e00u : any ? q8_0_scale(uintBitsToFloat(largest)) : 0u;
+  const float d = any ? f16_to_float(scale) : 1.0;
+  store_narrow(2u, block, scale);
+  [[unroll]] for (uint k = 0u; k < 32u; k += 2u) {
+    const uint low = q8_0_code(any ? values[k] : 0.0, d);
+    const uint high = q8_0_code(any ? values[k + 1u] : 0.0, d);
+    store_narrow(2u, block + 2u + k, low | high << 8);
+  }
+}

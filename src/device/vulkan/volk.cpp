@@ -1,0 +1,3 @@
+// The loader's functions, found at run time.
+#define VOLK_IMPLEMENTATION
+#include <volk.h>
