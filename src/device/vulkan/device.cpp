@@ -29,6 +29,15 @@ constexpr PrepareFamily family() {
   if constexpr (one_of<T, Unary, Binary, Compare, Select, GatedMultiply>) {
     return prepare_elementwise;
   }
+  if constexpr (one_of<T, Contiguous, Reinterpret, Concatenate, SliceUpdate, Arange>) {
+    return prepare_copy;
+  }
+  if constexpr (one_of<T, Cast>) return prepare_cast;
+  if constexpr (one_of<T, GatherRows, WriteRows, Feed>) return prepare_rows;
+  if constexpr (one_of<T, Linear>) return prepare_linear;
+  if constexpr (one_of<T, Matmul>) return prepare_matmul;
+  if constexpr (one_of<T, Reduce, Softmax>) return prepare_reduce;
+  if constexpr (one_of<T, RmsNorm, AddRmsNorm, LayerNorm>) return prepare_norm;
   return nullptr;  // leaves and views: nothing to compute
 }
 
@@ -145,7 +154,8 @@ DeviceInfo VulkanDevice::describe() const {
   const VkPhysicalDeviceProperties& properties = physical_.properties;
   const Limits& limits = physical_.limits;
   const auto yes_no = [](bool value) { return std::string(value ? "yes" : "no"); };
-  DeviceInfo info{properties.deviceName, physical_.driver, limits.memory, {}};
+  DeviceInfo info{
+      properties.deviceName, physical_.driver, limits.memory, limits.max_allocation, {}};
   info.details = {
       {"Vulkan", fmt::format("{}.{}.{}", VK_API_VERSION_MAJOR(properties.apiVersion),
                              VK_API_VERSION_MINOR(properties.apiVersion),
@@ -153,7 +163,6 @@ DeviceInfo VulkanDevice::describe() const {
       {"usable", physical_.unusable.empty() ? "yes" : "no, it lacks " + physical_.unusable},
       {"memory shared with the host", yes_no(limits.shares_memory)},
       {"imports host memory", yes_no(limits.host_import_alignment > 0)},
-      {"largest allocation", fmt::format("{} bytes", limits.max_allocation)},
       {"subgroup size", fmt::format("{}", limits.subgroup_size)},
       {"subgroup arithmetic", yes_no(limits.subgroup_arithmetic)},
       {"8 and 16-bit storage", yes_no(limits.storage_8 && limits.storage_16)},

@@ -4,15 +4,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <limits>
 
 #include "device/vulkan/kernels/products.h"
 
 namespace heddle::vulkan {
 
 namespace {
-
-constexpr std::int64_t kMostIndex = std::numeric_limits<std::int32_t>::max();
 
 struct Params {  // as the shaders have it
   std::uint32_t rows, rows_per_extent, depth, columns, column_groups;
@@ -57,10 +54,6 @@ std::string problem(const PrepareArgs& args) {
   return {};
 }
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
-
 /// The grid of workgroups that compute `block_rows` rows by `block_columns` columns each, rows
 /// outermost, so that an extent cuts it short.
 Grid make_grid(const Rows& rows, std::int64_t block_rows, std::int64_t column_groups) {
@@ -73,20 +66,50 @@ Grid make_grid(const Rows& rows, std::int64_t block_rows, std::int64_t column_gr
   return grid;
 }
 
-void add_scalar(KernelMaker& maker, const PrepareArgs& args, std::size_t w, const Rows& rows) {
+/// Workgroups of a form: what each computes, and how.
+struct Launch {
+  std::string_view shader;
+  std::uint32_t lanes;
+  std::int64_t rows, columns;            // of a workgroup
+  std::vector<std::uint32_t> constants;  // after the weights' dtype
+};
+
+Launch choose_launch(const Limits& limits, std::int64_t rows) {
+  const auto few = std::min<std::int64_t>(
+      kMostLaneRows, static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(rows))));
+  const auto lane_rows = static_cast<std::uint32_t>(few);
+  switch (product_form(limits, rows)) {
+    case ProductForm::vector:
+      return {
+          "linear_vector", vector_lanes(limits), few, kVectorColumns, {lane_rows, kVectorColumns}};
+    case ProductForm::tiled: {
+      const std::uint32_t tile = tile_lane_rows(rows);
+      return {"linear_tiled",
+              kTileLanes,
+              std::int64_t{tile} * kLaneRowsToTileRows,
+              kTileColumns,
+              {tile}};
+    }
+    default: {
+      const std::uint32_t lanes = std::min(limits.subgroup_size, limits.max_group_size);
+      return {"linear_scalar", lanes, few, lanes, {lane_rows}};
+    }
+  }
+}
+
+void add_weight(KernelMaker& maker, const PrepareArgs& args, std::size_t w, const Rows& rows) {
   const auto& [dtype, shape] = args.inputs[w + 1].spec;
-  const std::uint32_t lanes = std::min(args.limits.subgroup_size, args.limits.max_group_size);
-  const auto block_rows = static_cast<std::uint32_t>(
-      std::min<std::int64_t>(kVectorRows, std::bit_ceil(static_cast<std::uint64_t>(rows.count))));
-  const std::int64_t column_groups = ceil_div(shape[0], lanes);
+  Launch launch = choose_launch(args.limits, rows.count);
+  launch.constants.insert(launch.constants.begin(), static_cast<std::uint32_t>(dtype));
+  const std::int64_t column_groups = ceil_div(shape[0], launch.columns);
   const Params params{static_cast<std::uint32_t>(rows.count / rows.per_extent),
                       static_cast<std::uint32_t>(rows.per_extent),
                       static_cast<std::uint32_t>(shape[1]), static_cast<std::uint32_t>(shape[0]),
                       static_cast<std::uint32_t>(column_groups)};
-  maker.dispatch({.shader = "linear_scalar",
-                  .group_size = lanes,
-                  .constants = {static_cast<std::uint32_t>(dtype), block_rows},
-                  .grid = make_grid(rows, block_rows, column_groups),
+  maker.dispatch({.shader = launch.shader,
+                  .group_size = launch.lanes,
+                  .constants = std::move(launch.constants),
+                  .grid = make_grid(rows, launch.rows, column_groups),
                   .operands = {input(0), input(w + 1), output(w), extent()}},
                  params);
 }
@@ -99,7 +122,7 @@ Prepared prepare_linear(const PrepareArgs& args) {
   KernelMaker maker(args);
   maker.traits.honours_extent = args.inputs[0].spec.shape.size() > 1;
   for (std::size_t w = 0; w < args.outputs.size(); ++w) {
-    if (rows.count > 0 && args.inputs[w + 1].spec.shape[0] > 0) add_scalar(maker, args, w, rows);
+    if (rows.count > 0 && args.inputs[w + 1].spec.shape[0] > 0) add_weight(maker, args, w, rows);
   }
   return maker.finish();
 }

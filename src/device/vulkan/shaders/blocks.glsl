@@ -144,7 +144,6 @@ uvec4 load_words4(uint64_t at) {
 
 BlockHead load_head(uint dtype, uint64_t block) {
   BlockHead head = BlockHead(0.0, 0.0, 0u, uvec4(0));
-  if (is_plain(dtype)) return head;
   if (dtype == kQ6_K) {
     head.d = f16_to_float(load_u16(block + 208ul));
     head.scales = load_words4(block + 192ul);
@@ -285,19 +284,32 @@ Octet decode_octet(uint dtype, BlockHead head, uvec2 codes, uint o) {
   return decode_k_quarters(dtype, head, codes, o);
 }
 
-// Eight neighbours of a plain type, from element `first` of `base` on; zeros from `count` on.
-Octet load_plain_octet(uint dtype, uint64_t base, uint first, uint count) {
+// Eight neighbours of a plain type at `at`, of which `count` there are: zeros beyond. `aligned`: all
+// are there, at a multiple of 16 bytes.
+Octet load_plain_octet(uint dtype, uint64_t at, int count, bool aligned) {
+  if (aligned && dtype == kF32) return Octet(F32x4s(at).at[0], F32x4s(at).at[1]);
+  if (aligned) {
+    const uvec4 words = U32x4s(at).at[0];
+    const uvec4 low = dtype == kF16 ? words & 0xffffu : words << 16, high = words & 0xffff0000u;
+    if (dtype == kBf16) {
+      const vec4 even = uintBitsToFloat(low), odd = uintBitsToFloat(high);
+      return Octet(vec4(even.x, odd.x, even.y, odd.y), vec4(even.z, odd.z, even.w, odd.w));
+    }
+    return Octet(vec4(f16_to_float(low.x), high_half(words.x), f16_to_float(low.y),
+                      high_half(words.y)),
+                 vec4(f16_to_float(low.z), high_half(words.z), f16_to_float(low.w),
+                      high_half(words.w)));
+  }
   float values[8];
-  [[unroll]] for (uint i = 0u; i < 8u; ++i) {
+  [[unroll]] for (int i = 0; i < 8; ++i) {
     values[i] = 0.0;
-    if (first + i < count) values[i] = load_float(dtype, base, first + i);
+    if (i < count) values[i] = load_float(dtype, at, uint(i));
   }
   return Octet(vec4(values[0], values[1], values[2], values[3]),
                vec4(values[4], values[5], values[6], values[7]));
 }
 
-// Octet `o` of the block at `block`.
+// Octet `o` of the block at `block`, of a block type.
 Octet load_octet(uint dtype, uint64_t block, uint o) {
-  if (is_plain(dtype)) return load_plain_octet(dtype, block, 8u * o, 32u);
   return decode_octet(dtype, load_head(dtype, block), load_codes(dtype, block, o), o);
 }

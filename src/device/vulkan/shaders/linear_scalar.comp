@@ -3,21 +3,13 @@
 //
 // A lane reads its weight's row from end to end. All lanes need the same activations: eight of them
 // load sixteen, two each, and pass them on.
-#define OPERANDS 4
-struct Params {
-  uint rows, rows_per_extent, depth, columns, column_groups;
-};
-#include "kernel.glsl"
-#include "types.glsl"
-#include "blocks.glsl"
-#include "product.glsl"
+#include "linear.glsl"
 
 #ifndef MINIMAL
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 #endif
 
-layout(constant_id = 1) const uint kType = 11;  // of the weights
 layout(constant_id = 2) const uint kRows = 1;   // that a lane computes at once
 
 // Two activations of a row, from `element` on; zeros beyond its end.
@@ -74,8 +66,10 @@ void add_unit(inout float totals[kRows], uint64_t x[kRows], uint64_t block, Bloc
   Octet w[kUnitOctets];
   [[unroll]] for (uint j = 0u; j < kUnitOctets; ++j) {
     const uint o = kUnitOctets * unit + j;
-    w[j] = is_plain(kType) ? load_plain_octet(kType, block, 8u * o, params.depth - block_first)
-                           : decode_octet(kType, head, load_codes(kType, block, o), o);
+    w[j] = is_plain(kType)
+               ? load_plain_octet(kType, block + (kType == kF32 ? 32u : 16u) * o,
+                                  int(params.depth) - int(block_first + 8u * o), aligned)
+               : decode_octet(kType, head, load_codes(kType, block, o), o);
   }
   [[unroll]] for (uint r = 0u; r < kRows; ++r) {
     const Pairs pairs = load_pairs(x[r], block_first, unit, aligned);
@@ -88,38 +82,30 @@ void add_unit(inout float totals[kRows], uint64_t x[kRows], uint64_t block, Bloc
   }
 }
 
-void multiply(uint first_row, uint live, uint column) {
+void multiply(uint first_row, uint rows, uint column) {
   const uint blocks = (params.depth + block_elements(kType) - 1u) / block_elements(kType);
-  const uint64_t row_bytes = is_plain(kType) ? uint64_t(params.depth) * (kType == kF32 ? 4u : 2u)
-                                             : uint64_t(blocks) * block_bytes(kType);
-  const uint64_t weights = operand(1) + row_bytes * min(column, params.columns - 1u);
+  const uint64_t weights = weight_row(column);
   uint64_t x[kRows];
   float totals[kRows];
   [[unroll]] for (uint r = 0u; r < kRows; ++r) {
-    const uint row = min(first_row + r, live - 1u);
-    x[r] = operand(0) + 4ul * (uint64_t(row) * params.depth);
+    x[r] = x_row(first_row + r, rows);
     totals[r] = 0.0;
   }
-  const bool aligned = (operand(0) & 7ul) == 0ul && params.depth % kUnitElements == 0u;
+  const bool aligned = is_aligned(0, 8u) && (!is_plain(kType) || is_aligned(1, 16u));
   for (uint b = 0u; b < blocks; ++b) {
     const uint64_t block = weights + uint64_t(b) * block_bytes(kType);
-    const BlockHead head = load_head(kType, block);
+    BlockHead head;
+    if (!is_plain(kType)) head = load_head(kType, block);
     for (uint unit = 0u; unit < block_elements(kType) / kUnitElements; ++unit) {
       add_unit(totals, x, block, head, b * block_elements(kType), unit, aligned);
     }
   }
-  [[unroll]] for (uint r = 0u; r < kRows; ++r) {
-    const uint row = first_row + r;
-    if (row < live && column < params.columns) {
-      F32s(operand(2) + 4ul * (uint64_t(row) * params.columns)).at[column] = totals[r];
-    }
-  }
+  [[unroll]] for (uint r = 0u; r < kRows; ++r) store(first_row + r, rows, column, totals[r]);
 }
 
 void main() {
-  const uint group = group_index();
-  const uint live = live_rows(operand(3), params.rows) * params.rows_per_extent;
+  const uint group = group_index(), rows = rows_that_count();
   const uint first_row = group / params.column_groups * kRows;
   const uint column = group % params.column_groups * kGroupSize + gl_LocalInvocationIndex;
-  if (group < group_count() && first_row < live) multiply(first_row, live, column);
+  if (group < group_count() && first_row < rows) multiply(first_row, rows, column);
 }
