@@ -29,6 +29,10 @@ class Buffer : public RefCounted {
   std::size_t size() const noexcept { return size_; }
   /// Where the host sees the memory; null if it does not. Not to be read before `wait_for_writes`.
   std::byte* host() const noexcept { return host_; }
+  /// Whether the memory went with a loss of its device (Device::generation): its bytes are gone.
+  virtual bool is_lost() const noexcept { return false; }
+  /// Throws device_lost naming the device if so.
+  void check_alive() const;
 
   void note_write(Ref<Completion> end);
   void note_read(Ref<Completion> end);
@@ -36,7 +40,8 @@ class Buffer : public RefCounted {
   /// that and the reads since (those that have ended may be left out).
   Ref<Completion> last_write() const;
   std::vector<Ref<Completion>> last_uses() const;
-  /// Returns when the host may read, or write, the memory; rethrows the error of the work awaited.
+  /// Returns when the host may read, or write, the memory; rethrows the error of the work awaited,
+  /// and throws device_lost if the memory is lost.
   void wait_for_writes() const;
   void wait_for_uses() const;
 

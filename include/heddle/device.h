@@ -25,6 +25,7 @@ class MemoryPool;  // memory.h
 
 struct ByteRange {
   std::size_t begin = 0, end = 0;
+  friend bool operator==(const ByteRange&, const ByteRange&) = default;
 };
 
 /// What everyone but the kernel itself needs to know of it.
@@ -36,6 +37,7 @@ struct KernelTraits {
   struct Alias {
     std::size_t output, input;
     bool required = false;
+    friend bool operator==(const Alias&, const Alias&) = default;
   };
   std::vector<Alias> aliases;
 
@@ -45,6 +47,8 @@ struct KernelTraits {
 
   /// Whether an extent operand makes the kernel leave out the rows beyond it.
   bool honours_extent = false;
+
+  friend bool operator==(const KernelTraits&, const KernelTraits&) = default;
 };
 
 /// Traits of a kernel that reads and writes its operands whole.
@@ -52,6 +56,7 @@ KernelTraits whole_operand_traits(std::span<const OperandSpec> inputs,
                                   std::span<const OperandSpec> outputs);
 
 /// An op made ready for particular specs and layouts. Immutable; used by any number of threads.
+/// One that was prepared before its device was lost may throw device_lost when used.
 class Kernel {
  public:
   explicit Kernel(KernelTraits traits) : traits_(std::move(traits)) {}
@@ -151,9 +156,10 @@ enum class MemoryKind : std::uint8_t {
 
 /// What there is to say of a device, for people.
 struct DeviceInfo {
-  std::string hardware;      // "NVIDIA H200"
-  std::string driver;        // its name and version; empty for the CPU
-  std::uint64_t memory = 0;  // bytes of its own, or that it may use
+  std::string hardware;                  // "NVIDIA H200"
+  std::string driver;                    // its name and version; empty for the CPU
+  std::uint64_t memory = 0;              // bytes of its own, or that it may use; 0: not known
+  std::uint64_t largest_allocation = 0;  // bytes; 0: no limit but memory
   std::vector<std::pair<std::string, std::string>> details;  // features and limits
 };
 
@@ -195,6 +201,9 @@ class Device {
   /// Throws out_of_memory naming the device and the size. Where work in flight keeps memory that it
   /// will free, trying again after it has ended may succeed.
   virtual Ref<Buffer> allocate(std::size_t bytes, MemoryKind kind = MemoryKind::local) = 0;
+  /// Whether the host sees MemoryKind::local too, and reads it about as fast as its own memory:
+  /// then plans let the CPU work in it, without a copy.
+  virtual bool shares_host_memory() const noexcept;
   /// A buffer over host memory that `owner` keeps, without a copy; null where that is impossible.
   virtual Ref<Buffer> import_host(std::span<std::byte> memory, std::shared_ptr<const void> owner);
 
@@ -209,7 +218,7 @@ class Device {
   virtual std::unique_ptr<Recording> record(std::span<const RecordedStep> steps) = 0;
   virtual std::unique_ptr<BindingTable> make_binding_table(std::size_t slots) = 0;
 
-  /// `prepare`, remembered per op, specs and layouts.
+  /// `prepare`, remembered per op, specs and layouts until the device is lost.
   Prepared prepare_cached(const Op& op, std::span<const OperandSpec> inputs,
                           std::span<const OperandSpec> outputs);
 

@@ -80,6 +80,10 @@ struct OutputRequest {
 
 /// A compiled graph with its bindings. Any thread may call anything: one run goes at a time, and a
 /// second caller waits. Runs that share states take turns too.
+///
+/// When a device is lost, the run that it was lost in fails, and so do those that need a state which
+/// lived there, until that is reset. Apart from that the next run works: what the Executable had on
+/// the device is made anew, weights included.
 class Executable {
  public:
   /// Places, legalizes, fuses, plans, verifies and records. Throws unsupported if a pin cannot be
@@ -106,8 +110,8 @@ class Executable {
   void run(std::span<const NamedTensor> inputs);
   void run(std::initializer_list<NamedTensor> inputs);
 
-  /// An output of the last run, once it has ended; throws its error. Copied, so later runs do not
-  /// change it.
+  /// An output of the last run, once it has ended; throws its error, or device_lost if it went with
+  /// its device since. Copied, so later runs do not change it.
   Array output(std::string_view name) const;
   /// One row (axis 0) of it, copied into `out`.
   void copy_output_row(std::string_view name, std::int64_t row, std::span<std::byte> out) const;

@@ -133,6 +133,10 @@ class Context {
   /// asked for, f32 rows of n_vocab in the items' order. Throws invalid_argument naming the
   /// sequence for a position beyond n_ctx or an id outside the vocabulary; then nothing has
   /// changed.
+  ///
+  /// A step in which a device is lost throws device_lost (or timeout), and so does every later step
+  /// of a sequence that had positions by then, until it is truncated to 0 or released: its KV is
+  /// gone. New sequences work at once.
   std::vector<float> step(std::span<const StepItem> items, const Progress& progress = nullptr);
   std::vector<float> step(SequenceId sequence, std::span<const TokenId> tokens,
                           bool all_logits = false);

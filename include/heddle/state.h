@@ -28,6 +28,9 @@ class State : public RefCounted {
 
   TensorSpec spec() const;
   Device& device() const noexcept { return device_; }
+  /// Whether the value went with a loss of its device. Reads and runs then throw device_lost until
+  /// `seed` or `reset`.
+  bool is_lost() const;
   /// Changes with every seed, reset and growth, not with runs.
   std::uint64_t generation() const;
 
@@ -47,6 +50,8 @@ class State : public RefCounted {
 
  private:
   friend class StateUse;
+  /// Throws if the value is lost or failed.
+  void check_usable() const;
   /// Waits for pending runs. With OnFailure::keep their errors are theirs alone.
   void settle() const;
   void replace(Ref<Buffer> buffer);

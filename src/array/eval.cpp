@@ -202,8 +202,10 @@ void check(std::span<const Array> arrays) {
     const Node& node = *array.node();
     if (node.state() == Node::State::failed) node.failure()->raise();
     if (!node.has_value()) continue;
-    const Ref<Completion> write = node.result(array.output()).buffer->last_write();
+    const Buffer& memory = *node.result(array.output()).buffer;
+    const Ref<Completion> write = memory.last_write();
     if (write && write->done()) write->wait();
+    memory.check_alive();
   }
 }
 

@@ -78,6 +78,7 @@ Launcher::~Launcher() {
 Operand Launcher::operand_of(const Array& input) {
   const Node& node = *input.node();
   const View& view = node.result(input.output());
+  view.buffer->check_alive();
   const bool waits = node.state() == Node::State::running;
   const std::int64_t node_handles = waits ? 2 : 1;
   bool unshared = proven(OwnershipCheck::node_handles, node.use_count() == node_handles) &&

@@ -175,6 +175,10 @@ std::uint64_t available_memory() {
   return std::min(machine, cgroup_memory_left(""));
 }
 
+std::size_t page_size() {
+  return static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
 std::uint64_t peak_memory() {
   const std::uint64_t peak = read_field_kib("/proc/self/status", "VmHWM:");
   if (peak > 0) return peak;

@@ -1,6 +1,7 @@
 // What the machine, and the limits set on this process, allow.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -15,6 +16,9 @@ int default_threads();
 
 /// Bytes that can be allocated without swapping: MemAvailable, cut to what the cgroup has left.
 std::uint64_t available_memory();
+
+/// The unit in which the system maps memory, in bytes.
+std::size_t page_size();
 
 /// Peak resident memory of this process, in bytes.
 std::uint64_t peak_memory();

@@ -85,7 +85,14 @@ struct KeyEqual {
 
 struct Device::KernelCache {
   std::mutex mutex;
+  std::uint64_t generation = 0;  // of the device, before the kernels were prepared
   std::unordered_map<KernelKey, Prepared, KeyHash, KeyEqual> kernels;
+
+  void forget_before(std::uint64_t now) {
+    if (now <= generation) return;
+    generation = now;
+    kernels.clear();
+  }
 };
 
 Device::Device() : cache_(std::make_shared<KernelCache>()) {}
@@ -93,8 +100,10 @@ Device::Device() : cache_(std::make_shared<KernelCache>()) {}
 Prepared Device::prepare_cached(const Op& op, std::span<const OperandSpec> inputs,
                                 std::span<const OperandSpec> outputs) {
   const Question question{op, inputs, outputs};
+  const std::uint64_t before = generation();
   {
     const std::lock_guard lock(cache_->mutex);
+    cache_->forget_before(before);
     if (const auto found = cache_->kernels.find(question); found != cache_->kernels.end()) {
       return found->second;
     }
@@ -103,6 +112,7 @@ Prepared Device::prepare_cached(const Op& op, std::span<const OperandSpec> input
   Prepared prepared = prepare(op, inputs, outputs);
   KernelKey key{op, {inputs.begin(), inputs.end()}, {outputs.begin(), outputs.end()}};
   const std::lock_guard lock(cache_->mutex);
+  if (before != cache_->generation) return prepared;  // the device was lost meanwhile
   if (cache_->kernels.size() >= kMostKernels) cache_->kernels.clear();
   return cache_->kernels.try_emplace(std::move(key), std::move(prepared)).first->second;
 }
@@ -126,6 +136,10 @@ std::optional<LayoutKind> Device::preferred_layout(const Op&, std::size_t,
   return std::nullopt;
 }
 
+bool Device::shares_host_memory() const noexcept {
+  return false;
+}
+
 Ref<Buffer> Device::import_host(std::span<std::byte>, std::shared_ptr<const void>) {
   return nullptr;
 }
@@ -136,6 +150,14 @@ Ref<Stream> Device::new_stream() {
 
 MemoryPool* Device::memory() noexcept {
   return nullptr;
+}
+
+// ---- Lost memory
+
+void Buffer::check_alive() const {
+  require(!is_lost(), ErrorCode::device_lost,
+          "{}: the device was lost, and with it what this memory held: it must be made anew",
+          device().name());
 }
 
 // ---- The devices of this process

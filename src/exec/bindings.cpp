@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "graph/values.h"
 #include "exec/transfer.h"
 
 namespace heddle {
@@ -28,18 +29,42 @@ std::string label(const Plan& plan, NodeId node) {
   return text;
 }
 
-RecordedStep recorded(const Plan& plan, const PlannedStep& step) {
+/// The launch's kernel, or the same anew if its device was lost since it was planned.
+std::shared_ptr<const Kernel> current_kernel(const Plan& plan, const PlannedLaunch& launch,
+                                             Device& device) {
+  const auto planned = plan.generations.find(&device);
+  if (planned == plan.generations.end() || planned->second == device.generation()) {
+    return launch.kernel;
+  }
+  std::vector<OperandSpec> inputs, outputs;
+  for (const Location& input : launch.inputs) inputs.push_back(input.operand);
+  for (const Location& output : launch.outputs) outputs.push_back(output.operand);
+  const Op& op = plan.placed.graph.nodes[launch.node].op;
+  Prepared prepared = device.prepare_cached(op, inputs, outputs);
+  const bool same = prepared && prepared.kernel->traits() == launch.kernel->traits();
+  require(same, ErrorCode::device_lost,
+          "{}: the device was lost, and has {} for it now: compile the graph again",
+          label(plan, launch.node), prepared ? "another kernel" : "no kernel");
+  return std::move(prepared.kernel);
+}
+
+Cost cost_of(const Graph& graph, const GraphNode& node) {
+  return cost(node.op, input_specs(graph, node), node.outputs);
+}
+
+RecordedStep recorded(const Plan& plan, const PlannedStep& step, Device& device) {
   if (const auto* copy = std::get_if<PlannedCopy>(&step)) {
     return RecordedCopy{slot_view(plan, copy->from), slot_view(plan, copy->to)};
   }
   if (std::holds_alternative<PlannedBarrier>(step)) return RecordedBarrier{};
   const auto& launch = std::get<PlannedLaunch>(step);
   RecordedLaunch out{
-      .kernel = launch.kernel,
+      .kernel = current_kernel(plan, launch, device),
       .inputs = slot_views(plan, launch.inputs),
       .outputs = slot_views(plan, launch.outputs),
       .workspace = {launch.workspace_slot, launch.workspace_offset, launch.workspace_bytes},
-      .label = label(plan, launch.node)};
+      .label = label(plan, launch.node),
+      .cost = cost_of(plan.placed.graph, plan.placed.graph.nodes[launch.node])};
   if (launch.extent) out.extent = slot_view(plan, *launch.extent);
   return out;
 }
@@ -61,17 +86,25 @@ std::vector<Device*> devices_of(const Plan& plan) {
 
 std::unique_ptr<Recording> record(const Plan& plan, const Split& split) {
   std::vector<RecordedStep> steps;
-  for (const PlannedStep& step : split.steps) steps.push_back(recorded(plan, step));
+  for (const PlannedStep& step : split.steps) steps.push_back(recorded(plan, step, *split.device));
   return split.device->record(steps);
 }
 
 Bindings::Bindings(const Plan& plan)
     : plan_(plan), bound_(plan.slots.size()), inputs_(plan.slots.size()) {
-  for (Device* device : devices_of(plan))
+  for (Device* device : devices_of(plan)) {
+    generations_[device] = device->generation();
     tables_[device] = device->make_binding_table(plan.slots.size());
+  }
   for (std::uint32_t s = 0; s < plan.slots.size(); ++s) {
     by_name_[{plan.slots[s].kind, plan.slots[s].name}].push_back(s);
   }
+}
+
+bool Bindings::is_outdated() const {
+  return std::ranges::any_of(generations_, [](const auto& known) {
+    return known.first->generation() != known.second;
+  });
 }
 
 void Bindings::bind(std::uint32_t slot, Ref<Buffer> buffer, std::size_t offset, std::size_t bytes) {
@@ -113,34 +146,58 @@ void Bindings::allocate() {
 void Bindings::pack(const PlannedLaunch& launch, const View& plain, const View& packed) const {
   Device& device = packed.buffer->device();
   View workspace;
-  if (const std::size_t bytes = launch.kernel->traits().workspace_bytes) {
+  const std::shared_ptr<const Kernel> kernel = current_kernel(plan_, launch, device);
+  if (const std::size_t bytes = kernel->traits().workspace_bytes) {
     workspace.buffer = device.allocate(bytes);
     workspace.operand = OperandSpec::contiguous({DType::u8, {static_cast<std::int64_t>(bytes)}});
   }
   const Ref<Stream> stream = device.default_stream();
-  stream->encode(launch.kernel, {&plain, 1}, {&packed, 1}, workspace, View{});
+  stream->encode(kernel, {&plain, 1}, {&packed, 1}, workspace, View{});
   const Ref<Completion> end = stream->submit();
   end->wait();
   packed.buffer->note_write(end);
 }
 
+/// What only repacks read is not kept.
+std::vector<bool> Bindings::slots_that_runs_read() const {
+  std::vector<bool> read(plan_.slots.size());
+  for (const auto* splits : {&plan_.splits, &plan_.feeds}) {
+    for (const Split& split : *splits) {
+      for (const PlannedStep& step : split.steps) {
+        const auto* launch = std::get_if<PlannedLaunch>(&step);
+        if (!launch) continue;
+        for (const Location& input : launch->inputs) read[input.slot] = true;
+      }
+    }
+  }
+  for (const PlanOutput& output : plan_.outputs) read[output.location.slot] = true;
+  return read;
+}
+
 void Bindings::bind_parameters(Parameters& parameters) {
-  const std::uint64_t revision = parameters.impl().revision;
+  Parameters::Impl& impl = parameters.impl();
+  const std::uint64_t revision = impl.revision;
   if (revision == parameters_seen_) return;
-  std::vector<bool> packed(plan_.slots.size());
+  std::map<Device*, std::vector<std::string>> plain;
+  for (const Slot& slot : plan_.slots) {
+    const bool is_plain = slot.operand.layout.kind == LayoutKind::strided;
+    if (slot.kind == SlotKind::parameter && is_plain) plain[slot.device].push_back(slot.name);
+  }
+  for (const auto& [device, names] : plain) impl.import_together(names, *device);
+  std::vector<bool> wanted = slots_that_runs_read();
   for (const PlannedLaunch& launch : plan_.load) {
     const std::uint32_t s = launch.outputs[0].slot;
     const Slot& slot = plan_.slots[s];
     const View view =
-        parameters.impl().packed(slot.name, slot.operand, *slot.device,
-                                 [&](const View& from, const View& to) { pack(launch, from, to); });
+        impl.packed(slot.name, slot.operand, *slot.device,
+                    [&](const View& from, const View& to) { pack(launch, from, to); });
     bind(s, view.buffer, view.offset, slot.bytes);
-    packed[s] = true;
+    wanted[s] = false;
   }
   for (std::uint32_t s = 0; s < plan_.slots.size(); ++s) {
     const Slot& slot = plan_.slots[s];
-    if (slot.kind != SlotKind::parameter || packed[s]) continue;
-    const View view = parameters.impl().plain(slot.name, slot.operand.spec, *slot.device);
+    if (slot.kind != SlotKind::parameter || !wanted[s]) continue;
+    const View view = impl.plain(slot.name, slot.operand.spec, *slot.device);
     bind(s, view.buffer, view.offset, slot.bytes);
   }
   parameters_seen_ = revision;

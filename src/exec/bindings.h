@@ -16,6 +16,8 @@ class Bindings {
  public:
   explicit Bindings(const Plan& plan);
 
+  /// Whether a device of the plan was lost since this was made: then it serves no more runs.
+  bool is_outdated() const;
   /// Makes the arenas, inputs, outputs, staging and constants, once. Throws out_of_memory.
   void allocate();
   /// Binds what changed among the parameters since the last call; repacks what nobody has yet.
@@ -37,8 +39,10 @@ class Bindings {
   void bind(std::uint32_t slot, Ref<Buffer> buffer, std::size_t offset, std::size_t bytes);
   void pack(const PlannedLaunch& launch, const View& plain, const View& packed) const;
   const std::vector<std::uint32_t>& slots_named(SlotKind kind, std::string_view name) const;
+  std::vector<bool> slots_that_runs_read() const;
 
   const Plan& plan_;
+  std::map<Device*, std::uint64_t> generations_;
   std::vector<Bound> bound_;
   std::vector<Ref<Buffer>> inputs_;  // by slot: the buffer that explicit inputs are copied to
   std::map<Device*, std::unique_ptr<BindingTable>> tables_;
@@ -50,7 +54,8 @@ class Bindings {
 /// Every device that takes part in the plan.
 std::vector<Device*> devices_of(const Plan& plan);
 
-/// A split's work in the device's own form.
+/// A split's work in the device's own form. Kernels that were prepared before their device was lost
+/// are prepared again.
 std::unique_ptr<Recording> record(const Plan& plan, const Split& split);
 
 }  // namespace heddle

@@ -12,6 +12,7 @@
 #include "exec/bindings.h"
 #include "exec/inputs.h"
 #include "exec/planner.h"
+#include "exec/retired.h"
 #include "exec/transfer.h"
 #include "heddle/ops.h"
 
@@ -107,22 +108,41 @@ bool verify_by_default() {
 
 }  // namespace
 
+namespace {
+
+/// What one Executable has on its devices, until one of them is lost.
+struct OnDevices {
+  Bindings bindings;
+  std::vector<std::unique_ptr<Recording>> recordings, feed_recordings;
+
+  explicit OnDevices(const Plan& plan) : bindings(plan) {
+    for (const Split& split : plan.splits) recordings.push_back(record(plan, split));
+    for (const Split& split : plan.feeds) feed_recordings.push_back(record(plan, split));
+  }
+};
+
+}  // namespace
+
 struct Executable::Impl {
   std::shared_ptr<const Compiled> compiled;
   Ref<Parameters> parameters;
-  Bindings bindings;
-  std::vector<std::unique_ptr<Recording>> recordings, feed_recordings;
+  std::shared_ptr<OnDevices> there;
   std::map<std::string, Ref<State>, std::less<>> states;
 
   mutable std::mutex mutex;  // one run at a time
   Ref<Completion> last;      // the last run, if there was one
 
   Impl(std::shared_ptr<const Compiled> c, Ref<Parameters> p)
-      : compiled(std::move(c)), parameters(std::move(p)), bindings(compiled->plan) {
-    for (const Split& split : compiled->plan.splits)
-      recordings.push_back(record(compiled->plan, split));
-    for (const Split& split : compiled->plan.feeds)
-      feed_recordings.push_back(record(compiled->plan, split));
+      : compiled(std::move(c)),
+        parameters(std::move(p)),
+        there(std::make_shared<OnDevices>(compiled->plan)) {}
+  /// Devices may still be working on this run's buffers, which recordings reach through tables.
+  ~Impl() {
+    try {
+      end_last_run();
+    } catch (...) {  // a destructor reports nothing; the run's completion holds the error
+    }
+    put_aside();
   }
 
   const Plan& plan() const { return compiled->plan; }
@@ -140,13 +160,48 @@ struct Executable::Impl {
     }
   }
 
-  void wait_for_last_run() const {
+  /// Returns when the last run has ended, or will do no harm: a device that it hangs on is lost.
+  void end_last_run() const {
     if (!last || last->done()) return;
     try {
       last->wait();
     } catch (const Error& e) {
-      if (!last->done()) throw;  // still out there: its memory may not be touched
+      const bool lost = !there || there->bindings.is_outdated();
+      if (!last->done() && !lost) throw;  // still out there: its memory may not be touched
     }
+  }
+
+  /// Drops what is on the devices, at once or when they are done with it.
+  void put_aside() {
+    if (there && last && !last->done()) {
+      keep_until_done(last, std::move(there));
+    } else {
+      drop_what_ended();
+    }
+    there = nullptr;
+  }
+
+  /// Before a run: makes anew what went with a device.
+  void return_to_devices() {
+    end_last_run();
+    if (there && !there->bindings.is_outdated()) return;
+    put_aside();
+    forget_results();
+    there = std::make_shared<OnDevices>(plan());
+  }
+
+  /// Of a run that ended well.
+  void forget_results() {
+    if (!last || !last->done()) return;
+    try {
+      last->wait();
+    } catch (const Error&) {
+      return;
+    }
+    const Failure lost{ErrorCode::device_lost,
+                       "the outputs of the last run went with a device that was lost: run again"};
+    last = make_ref<RunCompletion>(std::vector<Ref<Completion>>(),
+                                   std::make_shared<const Failure>(lost));
   }
 
   using Uses = std::map<std::string, StateUse, std::less<>>;
@@ -164,6 +219,7 @@ struct Executable::Impl {
   }
 
   void bind(std::span<const NamedTensor> inputs, const Uses& uses) {
+    Bindings& bindings = there->bindings;
     bindings.allocate();
     bindings.bind_parameters(*parameters);
     for (const auto& [name, use] : uses) {
@@ -190,7 +246,7 @@ struct Executable::Impl {
     for (const std::uint32_t wait : split.waits) stream->wait_for(ends[wait]);
     // The stream keeps their order anyway; this carries the failure of one to the next.
     if (const Ref<Completion> before = last_on(split.device, ends)) stream->wait_for(before);
-    stream->replay(recording, bindings.table(split.device));
+    stream->replay(recording, there->bindings.table(split.device));
     return stream->submit();
   }
 
@@ -209,19 +265,20 @@ struct Executable::Impl {
     std::vector<Ref<Completion>> ends;
     std::shared_ptr<const Failure> failure;
     try {
+      const auto& [bindings, recordings, feeds] = *there;
       for (std::size_t s = 0; s < recordings.size(); ++s) {
         ends.push_back(submit_split(plan().splits[s], *recordings[s], ends, uses));
       }
-      for (std::size_t f = 0; f < feed_recordings.size(); ++f) {
-        ends.push_back(submit_split(plan().feeds[f], *feed_recordings[f], ends, uses));
+      for (std::size_t f = 0; f < feeds.size(); ++f) {
+        ends.push_back(submit_split(plan().feeds[f], *feeds[f], ends, uses));
       }
     } catch (...) {
       failure = failure_of(std::current_exception());
     }
-    const Ref<Completion> end = make_ref<RunCompletion>(std::move(ends), failure);
+    const Ref<Completion> end = make_ref<RunCompletion>(ends, failure);
     for (auto& [name, use] : uses) {
       const bool written = state_user(name).is_written;
-      use.note(end, written);
+      use.note(end, last_on(&use.buffer()->device(), ends), written);
       if (failure && written) use.fail(failure);
     }
     return end;
@@ -240,13 +297,7 @@ std::shared_ptr<Executable> Executable::compile(const Graph& graph, const Compil
 
 Executable::Executable(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-Executable::~Executable() {
-  // Devices may still be working on this run's buffers, which recordings reach through tables.
-  try {
-    impl_->wait_for_last_run();
-  } catch (...) {  // a destructor reports nothing; the run's completion holds the error
-  }
-}
+Executable::~Executable() = default;
 
 std::shared_ptr<Executable> Executable::clone(bool share_states) const {
   auto impl = std::make_unique<Impl>(impl_->compiled, impl_->parameters);
@@ -281,7 +332,7 @@ void Executable::bind_state(std::string_view name, Ref<State> state) {
           "state '{}': the plan keeps it on {}, the object is on {}", name, user.device->name(),
           state->device().name());
   const std::lock_guard lock(impl_->mutex);
-  impl_->wait_for_last_run();
+  impl_->end_last_run();
   impl_->states[user.name] = std::move(state);
 }
 
@@ -294,7 +345,7 @@ Ref<State> Executable::state(std::string_view name) const {
 
 Ref<Completion> Executable::submit(std::span<const NamedTensor> inputs) {
   const std::lock_guard lock(impl_->mutex);
-  impl_->wait_for_last_run();
+  impl_->return_to_devices();
   impl_->make_missing_states();
   Impl::Uses uses = impl_->take_states();
   impl_->compiled->inputs.check(inputs, impl_->rows_of(uses));
@@ -357,7 +408,7 @@ std::vector<Array> Executable::outputs(std::span<const OutputRequest> requests) 
     OperandSpec operand = location.operand;
     std::size_t offset = location.offset;
     if (request.row) operand = row_of(operand, *request.row, offset, request.name);
-    arrays.push_back(copy_out(impl_->bindings.buffer(location.slot), offset, operand));
+    arrays.push_back(copy_out(impl_->there->bindings.buffer(location.slot), offset, operand));
   }
   return arrays;
 }
@@ -378,10 +429,11 @@ void Executable::copy_output_row(std::string_view name, std::int64_t row,
   const OperandSpec operand = row_of(location.operand, row, offset, name);
   require(out.size() == byte_size(operand.spec), ErrorCode::invalid_argument,
           "output '{}': a row is {} bytes, not {}", name, byte_size(operand.spec), out.size());
+  const Ref<Buffer>& buffer = impl_->there->bindings.buffer(location.slot);
   if (is_contiguous(operand)) {
-    read_buffer(impl_->bindings.buffer(location.slot), offset, out);
+    read_buffer(buffer, offset, out);
   } else {
-    copy_out(impl_->bindings.buffer(location.slot), offset, operand).copy_to(out);
+    copy_out(buffer, offset, operand).copy_to(out);
   }
 }
 

@@ -1,6 +1,10 @@
 #include "exec/parameters.h"
 
+#include <algorithm>
+#include <bit>
+
 #include "base/check.h"
+#include "base/system.h"
 #include "exec/transfer.h"
 #include "heddle/device.h"
 #include "heddle/ops.h"
@@ -9,14 +13,47 @@ namespace heddle {
 
 namespace {
 
-/// The bytes of `from` in memory of `device`: imported where it can read them in place.
-View bring_to(Device& device, const View& from) {
-  if (&from.buffer->device() == &device) return from;
-  const std::size_t bytes = span_bytes(from.operand);
-  auto owner = std::make_shared<Ref<Buffer>>(from.buffer);
-  if (Ref<Buffer> imported = device.import_host({from.host(), bytes}, std::move(owner))) {
-    return {std::move(imported), 0, from.operand};
+// Every device takes allocations, and so imports, of this size (maxMemoryAllocationSize in Vulkan).
+constexpr std::size_t kMostImported = std::size_t{1} << 30;
+// Importing less is not worth a memory object, of which drivers may have as few as 4096.
+constexpr std::size_t kLeastImported = std::size_t{64} << 10;
+// Weights with more between them than this, that nobody asked for, get buffers of their own.
+constexpr std::size_t kMostBetween = std::size_t{1} << 20;
+
+std::byte* begin_of(const View& view) {
+  return view.host();
+}
+std::byte* end_of(const View& view) {
+  return view.host() + span_bytes(view.operand);
+}
+
+std::byte* page_of(std::byte* at) {
+  return at - std::bit_cast<std::uintptr_t>(at) % page_size();
+}
+std::byte* page_after(std::byte* at) {
+  return page_of(at + page_size() - 1);
+}
+
+/// Whether the view is there, and its device not lost since.
+bool is_usable(const View& view) {
+  return view.buffer && !view.buffer->is_lost();
+}
+
+/// What `make` gives; where memory is lacking, the error says for which weight.
+template <class Make>
+View fitted(const std::string& name, const TensorSpec& spec, const Device& device,
+            const Make& make) {
+  try {
+    return make();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::out_of_memory) throw;
+    fail(ErrorCode::out_of_memory, "parameter '{}' ({}, {} bytes) does not fit on {}: {}", name,
+         to_string(spec), byte_size(spec), device.name(), error.what());
   }
+}
+
+View upload(const View& from, Device& device) {
+  const std::size_t bytes = span_bytes(from.operand);
   View copy{device.allocate(bytes), 0, from.operand};
   write_buffer(copy.buffer, 0, {from.host(), bytes});
   return copy;
@@ -24,9 +61,10 @@ View bring_to(Device& device, const View& from) {
 
 }  // namespace
 
-void Parameters::Impl::set(const std::string& name, View plain) {
+void Parameters::Impl::set(const std::string& name, View plain,
+                           std::shared_ptr<const void> mapping) {
   const std::lock_guard lock(mutex);
-  entries_[name] = Entry{std::move(plain), {}, {}};
+  entries_[name] = Entry{std::move(plain), std::move(mapping), {}, {}};
   ++revision;
 }
 
@@ -35,37 +73,113 @@ const Parameters::Impl::Entry* Parameters::Impl::find(std::string_view name) con
   return it == entries_.end() ? nullptr : &it->second;
 }
 
-View Parameters::Impl::plain_locked(const std::string& name, const TensorSpec& spec,
-                                    Device& device) {
+Parameters::Impl::Entry& Parameters::Impl::entry_of(const std::string& name,
+                                                    const TensorSpec& spec) {
   const auto it = entries_.find(name);
   require(it != entries_.end(), ErrorCode::invalid_argument,
           "parameter '{}' is not set; the graph needs {}", name, to_string(spec));
-  Entry& entry = it->second;
-  require(entry.plain.spec() == spec, ErrorCode::invalid_argument,
-          "parameter '{}' is {}; the graph needs {}", name, to_string(entry.plain.spec()),
-          to_string(spec));
-  const auto copy = entry.copies.find(&device);
-  if (copy != entry.copies.end()) return copy->second;
-  const View brought = bring_to(device, entry.plain);
-  return entry.copies[&device] = brought;
+  const TensorSpec& found = it->second.plain.spec();
+  require(found == spec, ErrorCode::invalid_argument, "parameter '{}' is {}; the graph needs {}",
+          name, to_string(found), to_string(spec));
+  return it->second;
 }
 
 View Parameters::Impl::plain(const std::string& name, const TensorSpec& spec, Device& device) {
   const std::lock_guard lock(mutex);
-  return plain_locked(name, spec, device);
+  Entry& entry = entry_of(name, spec);
+  if (&entry.plain.buffer->device() == &device) return entry.plain;
+  View& copy = entry.copies[&device];
+  if (!is_usable(copy)) {
+    copy = {};  // what was lost makes room
+    copy = fitted(name, spec, device, [&] { return upload(entry.plain, device); });
+  }
+  return copy;
 }
 
 View Parameters::Impl::packed(const std::string& name, const OperandSpec& operand, Device& device,
                               const Pack& pack) {
   const std::lock_guard lock(mutex);
-  const View plain = plain_locked(name, operand.spec, device);
-  auto& forms = entries_.find(name)->second.packed;
-  const auto known = forms.find({&device, operand.layout.kind});
-  if (known != forms.end()) return known->second;
-  View packed{device.allocate(span_bytes(operand)), 0, operand};
-  pack(plain, packed);
-  return forms[{&device, operand.layout.kind}] = packed;
+  Entry& entry = entry_of(name, operand.spec);
+  View& form = entry.packed[{&device, operand.layout.kind}];
+  if (is_usable(form)) return form;
+  form = {};
+  form = fitted(name, operand.spec, device, [&] {
+    const View& copy = entry.copies[&device];
+    const bool here = &entry.plain.buffer->device() == &device;
+    const View plain =
+        here ? entry.plain : (is_usable(copy) ? copy : upload(entry.plain, device));
+    View result{device.allocate(span_bytes(operand)), 0, operand};
+    pack(plain, result);
+    return result;
+  });
+  return form;
 }
+
+// ---- Without copies
+
+void Parameters::Impl::import_together(std::span<const std::string> names, Device& device) {
+  const std::lock_guard lock(mutex);
+  for (const Window& window : windows_of(to_import(names, device))) {
+    if (import(window, device) || window.entries.size() == 1) continue;
+    for (Entry* entry : window.entries) {
+      import({begin_of(entry->plain), end_of(entry->plain), {entry}}, device);
+    }
+  }
+}
+
+std::vector<Parameters::Impl::Entry*> Parameters::Impl::to_import(
+    std::span<const std::string> names, Device& device) {
+  std::vector<Entry*> entries;
+  for (const std::string& name : names) {
+    const auto found = entries_.find(name);
+    if (found == entries_.end()) continue;
+    Entry& entry = found->second;
+    const auto copy = entry.copies.find(&device);
+    const bool there = &entry.plain.buffer->device() == &device ||
+                       (copy != entry.copies.end() && is_usable(copy->second));
+    if (!there) entries.push_back(&entry);
+  }
+  return entries;
+}
+
+std::vector<Parameters::Impl::Window> Parameters::Impl::windows_of(std::vector<Entry*> entries) {
+  const auto begin = [](const Entry* entry) { return begin_of(entry->plain); };
+  std::ranges::sort(entries, std::less<>(), begin);
+  std::vector<Window> windows;
+  for (Entry* entry : entries) {
+    std::byte* const end = end_of(entry->plain);
+    if (!windows.empty() && entry->mapping) {
+      Window& last = windows.back();
+      const bool near = begin(entry) <= last.end + kMostBetween;
+      if (near && last.entries.back()->mapping == entry->mapping &&
+          page_after(end) <= page_of(last.begin) + kMostImported) {
+        last.end = std::max(last.end, end);
+        last.entries.push_back(entry);
+        continue;
+      }
+    }
+    windows.push_back({begin(entry), end, {entry}});
+  }
+  return windows;
+}
+
+/// False if the device cannot, or it is not worth it.
+bool Parameters::Impl::import(const Window& window, Device& device) {
+  if (static_cast<std::size_t>(window.end - window.begin) < kLeastImported) return false;
+  std::byte *const first = page_of(window.begin), *const last = page_after(window.end);
+  const Entry& any = *window.entries.front();
+  std::shared_ptr<const void> owner =
+      any.mapping ? any.mapping : std::make_shared<Ref<Buffer>>(any.plain.buffer);
+  const Ref<Buffer> buffer = device.import_host({first, last}, std::move(owner));
+  if (!buffer) return false;
+  for (Entry* entry : window.entries) {
+    const auto offset = static_cast<std::size_t>(begin_of(entry->plain) - first);
+    entry->copies[&device] = {buffer, offset, entry->plain.operand};
+  }
+  return true;
+}
+
+// ---- What users see
 
 Parameters::Parameters() : impl_(std::make_unique<Impl>()) {}
 Parameters::~Parameters() = default;
@@ -73,13 +187,13 @@ Parameters::~Parameters() = default;
 void Parameters::set(const std::string& name, const Array& value) {
   View view = contiguous(value).view();
   view.buffer->wait_for_writes();
-  if (!view.buffer->host()) {
+  if (&view.buffer->device() != &cpu_device()) {  // a device that is lost takes its memory along
     const std::size_t bytes = byte_size(value.spec());
     View host{allocate_host(bytes), 0, OperandSpec::contiguous(value.spec())};
     read_buffer(view.buffer, view.offset, {host.host(), bytes});
     view = host;
   }
-  impl_->set(name, std::move(view));
+  impl_->set(name, std::move(view), nullptr);
 }
 
 void Parameters::set_mapped(const std::string& name, TensorSpec spec,
@@ -89,8 +203,9 @@ void Parameters::set_mapped(const std::string& name, TensorSpec spec,
           bytes.size());
   const std::span<std::byte> memory{const_cast<std::byte*>(bytes.data()),
                                     bytes.size()};  // only read
-  impl_->set(name, {cpu_device().import_host(memory, std::move(owner)), 0,
-                    OperandSpec::contiguous(std::move(spec))});
+  impl_->set(name,
+             {cpu_device().import_host(memory, owner), 0, OperandSpec::contiguous(std::move(spec))},
+             owner);
 }
 
 TensorSpec Parameters::spec(std::string_view name) const {

@@ -5,7 +5,9 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "heddle/executable.h"
 
@@ -13,7 +15,8 @@ namespace heddle {
 
 struct Parameters::Impl {
   struct Entry {
-    View plain;  // on the CPU, contiguous
+    View plain;  // on the CPU, contiguous: what devices get it from, after a loss anew
+    std::shared_ptr<const void> mapping;  // of which it is a part, if it is
     std::map<Device*, View> copies;
     std::map<std::pair<Device*, LayoutKind>, View> packed;
   };
@@ -21,20 +24,36 @@ struct Parameters::Impl {
   /// Runs the repack: from the plain weight on the device into a buffer of that device.
   using Pack = std::function<void(const View& plain, const View& packed)>;
 
-  /// Throws invalid_argument when the weight is not set or not of `spec`.
+  /// Throws invalid_argument when the weight is not set or not of `spec`, out_of_memory naming it
+  /// if the device has no room for it.
   View plain(const std::string& name, const TensorSpec& spec, Device& device);
+  /// The same for a packed form. On other devices than the CPU, the plain one is not kept for it.
   View packed(const std::string& name, const OperandSpec& operand, Device& device,
               const Pack& pack);
 
-  void set(const std::string& name, View plain);
+  /// Lets the device see the host's memory of as many of these weights as it can, neighbours of one
+  /// mapping through one buffer. The others are copied once they are asked for.
+  void import_together(std::span<const std::string> names, Device& device);
+
+  void set(const std::string& name, View plain, std::shared_ptr<const void> mapping);
   const Entry* find(std::string_view name) const;
 
-  /// Counts changes: while it stays the same, so do all views given out.
+  /// Counts changes: while it stays the same, so do all views given out, until a device is lost.
   std::atomic<std::uint64_t> revision{0};
   mutable std::mutex mutex;
 
  private:
-  View plain_locked(const std::string& name, const TensorSpec& spec, Device& device);
+  /// Weights next to each other in memory.
+  struct Window {
+    std::byte *begin, *end;
+    std::vector<Entry*> entries;
+  };
+
+  Entry& entry_of(const std::string& name, const TensorSpec& spec);
+  std::vector<Entry*> to_import(std::span<const std::string> names, Device& device);
+  static std::vector<Window> windows_of(std::vector<Entry*> entries);
+  static bool import(const Window& window, Device& device);
+
   std::map<std::string, Entry, std::less<>> entries_;
 };
 

@@ -86,6 +86,8 @@ struct PlanOutput {
 
 struct Plan {
   PlacedGraph placed;
+  /// Device::generation of each device before its kernels were prepared.
+  std::map<Device*, std::uint64_t> generations;
   std::vector<Slot> slots;
   /// Once when a parameter is loaded or replaced: repacks, in order. Each reads a parameter slot
   /// and writes the packed parameter slot.

@@ -36,6 +36,9 @@ class Planner {
   }
 
   Plan make() {
+    for (Device* device : plan_.placed.placement) {
+      if (device) plan_.generations.try_emplace(device, device->generation());
+    }
     order_launches();
     assign_outputs();
     find_lifetimes();

@@ -50,8 +50,20 @@ std::uint64_t State::generation() const {
   return generation_;
 }
 
-void State::settle() const {
+bool State::is_lost() const {
+  const std::lock_guard lock(mutex_);
+  return buffer_->is_lost();
+}
+
+void State::check_usable() const {
+  require(!buffer_->is_lost(), ErrorCode::device_lost,
+          "state {}: it went with {} when that was lost; reset() or seed() it", to_string(spec_),
+          device_.name());
   if (failure_) failure_->raise();
+}
+
+void State::settle() const {
+  check_usable();
   if (on_failure_ == OnFailure::fail) return buffer_->wait_for_writes();
   if (const auto write = buffer_->last_write(); write && failed(write))
     buffer_->note_write(completed());
@@ -128,7 +140,7 @@ Array State::read_rows(std::int64_t begin, std::int64_t end) const {
 }
 
 StateUse::StateUse(Ref<State> state) : state_(std::move(state)), lock_(state_->mutex_) {
-  if (state_->failure_) state_->failure_->raise();
+  state_->check_usable();
 }
 
 void StateUse::order_before(Stream& stream) const {
@@ -138,7 +150,11 @@ void StateUse::order_before(Stream& stream) const {
   }
 }
 
-void StateUse::note(const Ref<Completion>& end, bool write) {
+/// With OnFailure::keep what becomes of the rest of the run is no matter, but for its errors, which
+/// are its own: so work that hangs on another device does not hold up the state.
+void StateUse::note(const Ref<Completion>& run, const Ref<Completion>& own, bool write) {
+  const Ref<Completion>& end = state_->on_failure_ == State::OnFailure::keep ? own : run;
+  if (!end) return;
   write ? buffer()->note_write(end) : buffer()->note_read(end);
 }
 

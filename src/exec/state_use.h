@@ -12,15 +12,16 @@ namespace heddle {
 
 class StateUse {
  public:
-  /// Waits for its turn. Throws the state's failure.
+  /// Waits for its turn. Throws the state's failure, and device_lost if the state is lost.
   explicit StateUse(Ref<State> state);
 
   const Ref<Buffer>& buffer() const noexcept { return state_->buffer_; }
   const TensorSpec& spec() const noexcept { return state_->spec_; }
   /// Work of `stream` begins after earlier runs' use of the state.
   void order_before(Stream& stream) const;
-  /// The submission that ends at `end` reads, or writes, the state.
-  void note(const Ref<Completion>& end, bool write);
+  /// A run that ends at `run` reads, or writes, the state; its last work on the state's device ends
+  /// at `own` (null: there was none).
+  void note(const Ref<Completion>& run, const Ref<Completion>& own, bool write);
   /// A run that had begun to write the state failed.
   void fail(std::shared_ptr<const Failure> failure);
 

@@ -1,14 +1,32 @@
 #include "exec/transfer.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "heddle/device.h"
 
 namespace heddle {
 
+namespace {
+
+// Staging takes no more than this, and no submission moves more.
+constexpr std::size_t kPieceBytes = std::size_t{16} << 20;
+
+/// Calls move(staging, at, size) for piece after piece of `bytes` bytes.
+template <class Move>
+void in_pieces(Device& device, std::size_t bytes, const Move& move) {
+  const std::size_t most = std::min(bytes, kPieceBytes);
+  const Ref<Buffer> staging = device.allocate(most, MemoryKind::host_visible);
+  for (std::size_t at = 0; at < bytes; at += most) move(staging, at, std::min(most, bytes - at));
+}
+
+}  // namespace
+
 void copy_buffer(const Ref<Buffer>& from, std::size_t from_offset, const Ref<Buffer>& to,
                  std::size_t to_offset, std::size_t bytes) {
   if (bytes == 0) return;
+  from->check_alive();
+  to->check_alive();
   const Ref<Stream> stream =
       from->host() ? to->device().default_stream() : from->device().default_stream();
   if (const auto write = from->last_write()) stream->wait_for(write);
@@ -23,10 +41,10 @@ void copy_buffer(const Ref<Buffer>& from, std::size_t from_offset, const Ref<Buf
 void read_buffer(const Ref<Buffer>& buffer, std::size_t offset, std::span<std::byte> out) {
   if (out.empty()) return;
   if (!buffer->host()) {
-    const Ref<Buffer> staging = buffer->device().allocate(out.size(), MemoryKind::host_visible);
-    copy_buffer(buffer, offset, staging, 0, out.size());
-    std::memcpy(out.data(), staging->host(), out.size());
-    return;
+    return in_pieces(buffer->device(), out.size(), [&](const auto& staging, auto at, auto size) {
+      copy_buffer(buffer, offset + at, staging, 0, size);
+      std::memcpy(out.data() + at, staging->host(), size);
+    });
   }
   buffer->wait_for_writes();
   std::memcpy(out.data(), buffer->host() + offset, out.size());
@@ -35,10 +53,10 @@ void read_buffer(const Ref<Buffer>& buffer, std::size_t offset, std::span<std::b
 void write_buffer(const Ref<Buffer>& buffer, std::size_t offset, std::span<const std::byte> bytes) {
   if (bytes.empty()) return;
   if (!buffer->host()) {
-    const Ref<Buffer> staging = buffer->device().allocate(bytes.size(), MemoryKind::host_visible);
-    std::memcpy(staging->host(), bytes.data(), bytes.size());
-    copy_buffer(staging, 0, buffer, offset, bytes.size());
-    return;
+    return in_pieces(buffer->device(), bytes.size(), [&](const auto& staging, auto at, auto size) {
+      std::memcpy(staging->host(), bytes.data() + at, size);
+      copy_buffer(staging, 0, buffer, offset + at, size);
+    });
   }
   buffer->wait_for_uses();
   std::memcpy(buffer->host() + offset, bytes.data(), bytes.size());
@@ -47,10 +65,10 @@ void write_buffer(const Ref<Buffer>& buffer, std::size_t offset, std::span<const
 void clear_buffer(const Ref<Buffer>& buffer, std::size_t offset, std::size_t bytes) {
   if (bytes == 0) return;
   if (!buffer->host()) {
-    const Ref<Buffer> staging = buffer->device().allocate(bytes, MemoryKind::host_visible);
-    std::memset(staging->host(), 0, bytes);
-    copy_buffer(staging, 0, buffer, offset, bytes);
-    return;
+    return in_pieces(buffer->device(), bytes, [&](const auto& staging, auto at, auto size) {
+      if (at == 0) std::memset(staging->host(), 0, size);
+      copy_buffer(staging, 0, buffer, offset + at, size);
+    });
   }
   buffer->wait_for_uses();
   std::memset(buffer->host() + offset, 0, bytes);

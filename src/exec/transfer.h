@@ -1,5 +1,5 @@
 // Bytes between host memory and any device's buffers. Each waits, in bounded time, for whatever
-// uses the buffer.
+// uses the buffer, and throws device_lost for memory that went with its device.
 #pragma once
 
 #include <span>

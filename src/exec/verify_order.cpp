@@ -116,7 +116,7 @@ class OrderChecker {
             prepared.reason);
     // The cache may have been emptied in between: then another kernel of the same traits will do.
     require(prepared.kernel == launch.kernel ||
-                same(prepared.kernel->traits(), launch.kernel->traits()),
+                prepared.kernel->traits() == launch.kernel->traits(),
             kBroken, "plan: {}: its kernel was prepared for something else", where);
     answers_.emplace(prepared.kernel.get(), launch.node);
     if (prepared.kernel != launch.kernel) look_alikes_.emplace_back(launch.kernel.get(), where);
@@ -148,19 +148,6 @@ class OrderChecker {
            heddle::to_string(locations[i].operand), locations[i].bytes,
            heddle::to_string(expected[i]), span_bytes(expected[i]));
     }
-  }
-
-  static bool same(const KernelTraits& a, const KernelTraits& b) {
-    const auto same_range = [](ByteRange x, ByteRange y) {
-      return x.begin == y.begin && x.end == y.end;
-    };
-    const auto same_alias = [](const KernelTraits::Alias& x, const KernelTraits::Alias& y) {
-      return x.output == y.output && x.input == y.input && x.required == y.required;
-    };
-    return a.workspace_bytes == b.workspace_bytes && a.honours_extent == b.honours_extent &&
-           std::ranges::equal(a.reads, b.reads, same_range) &&
-           std::ranges::equal(a.writes, b.writes, same_range) &&
-           std::ranges::equal(a.aliases, b.aliases, same_alias);
   }
 
   // ---- Lists

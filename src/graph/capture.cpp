@@ -8,6 +8,7 @@
 
 #include "array/node.h"
 #include "graph/values.h"
+#include "heddle/device.h"
 
 namespace heddle {
 
@@ -56,7 +57,9 @@ std::vector<Found> reach(std::span<const Array> roots) {
 
 Constant constant_of(const Array& array) {
   const View& view = array.node()->result(array.output());
-  if (view.buffer && view.buffer->host() && view.offset == 0 && is_contiguous(view.operand)) {
+  // Not in memory that a device would take along when it is lost.
+  const bool on_cpu = view.buffer && &view.buffer->device() == &cpu_device();
+  if (on_cpu && view.offset == 0 && is_contiguous(view.operand)) {
     view.buffer->wait_for_writes();
     return {view.spec(), view.buffer};
   }

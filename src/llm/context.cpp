@@ -50,10 +50,18 @@ struct Context::Impl {
     if (options.lazy) lazy = std::make_unique<LazyModel>(model, shape);
   }
 
+  /// KV states that went with a device begin anew, without what sequences had in them.
+  void replace_lost_states() {
+    if (!(lazy ? lazy->has_lost_states() : plans.has_lost_states())) return;
+    blocks.forget();
+    lazy ? lazy->reset_states() : plans.reset_lost_states();
+  }
+
   void check(std::span<const StepItem> items) const {
     std::vector<std::int64_t> added(static_cast<std::size_t>(blocks.sequences()));
     for (const StepItem& item : items) {
       const std::int64_t length = blocks.length(item.sequence);
+      blocks.check_there(item.sequence);
       auto& more = added[static_cast<std::size_t>(item.sequence)];
       more += static_cast<std::int64_t>(item.tokens.size());
       require(length + more <= options.n_ctx, ErrorCode::invalid_argument,
@@ -206,6 +214,7 @@ std::int64_t Context::length(SequenceId sequence) const {
 
 std::vector<float> Context::step(std::span<const StepItem> items, const Progress& progress) {
   const std::lock_guard lock(impl_->mutex);
+  impl_->replace_lost_states();
   impl_->check(items);
   const TeamScope scope(impl_->team);
   const Team::Session held(impl_->team);

@@ -65,6 +65,24 @@ void KvBlocks::truncate(SequenceId sequence, std::int64_t length) {
     s.blocks.pop_back();
   }
   s.length = length;
+  s.lost = s.lost && length > 0;
+}
+
+void KvBlocks::forget() {
+  for (std::optional<Sequence>& s : sequences_) {
+    if (!s || s->length == 0) continue;
+    for (const std::int32_t block : s->blocks) drop_block(block);
+    s->blocks.clear();
+    s->lost = true;
+  }
+}
+
+void KvBlocks::check_there(SequenceId sequence) const {
+  const Sequence& s = at(sequence);
+  require(!s.lost, ErrorCode::device_lost,
+          "sequence {}: the KV of its {} positions was lost, with a device or in a step that failed; "
+          "truncate it to 0, or release it, and give its tokens again",
+          sequence, s.length);
 }
 
 std::int64_t KvBlocks::length(SequenceId sequence) const {
@@ -93,7 +111,12 @@ void KvBlocks::extend(SequenceId sequence, std::int64_t count,
                              users_[static_cast<std::size_t>(s.blocks.back())] > 1;
   if (writes_shared) {
     const std::int32_t own = take_block();
-    copy(s.blocks.back(), own);
+    try {
+      copy(s.blocks.back(), own);
+    } catch (...) {
+      drop_block(own);
+      throw;
+    }
     drop_block(s.blocks.back());
     s.blocks.back() = own;
   }

@@ -24,6 +24,11 @@ class KvBlocks {
   void truncate(SequenceId sequence, std::int64_t length);
   std::int64_t length(SequenceId sequence) const;
 
+  /// The rows are gone: what sequences had in them is lost, until they are cut to nothing.
+  void forget();
+  /// Throws device_lost if the sequence's positions are lost.
+  void check_there(SequenceId sequence) const;
+
   /// Makes room for `count` more positions, and counts them. `copy(from, to)` is called for a
   /// shared block that would be written: all of its rows must be copied.
   void extend(SequenceId sequence, std::int64_t count,
@@ -42,6 +47,7 @@ class KvBlocks {
   struct Sequence {
     std::vector<std::int32_t> blocks;
     std::int64_t length = 0;
+    bool lost = false;
   };
   const Sequence& at(SequenceId sequence) const;
   Sequence& at(SequenceId sequence);

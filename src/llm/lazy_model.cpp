@@ -34,9 +34,26 @@ Array with_block_copied(const Array& a, std::int64_t from, std::int64_t to) {
 
 LazyModel::LazyModel(std::shared_ptr<const Model> model, const PlanShape& shape)
     : model_(std::move(model)), shape_(shape) {
+  reset_states();
+}
+
+void LazyModel::reset_states() {
+  keys_.clear();
+  values_.clear();
   for (std::int64_t l = 0; l < model_->config().n_layer; ++l) {
     keys_.push_back(zero_state(shape_.kv_state(model_->config())));
     values_.push_back(zero_state(shape_.kv_state(model_->config())));
+  }
+}
+
+bool LazyModel::has_lost_states() const {
+  if (keys_.empty()) return true;  // taken by a run that did not get far enough to give them back
+  try {
+    check(keys_);
+    check(values_);
+    return false;
+  } catch (const Error&) {
+    return true;
   }
 }
 
@@ -65,8 +82,8 @@ void LazyModel::run(const StepInputs& in, float* logits) {
   const Array result = forward(
       model_->config(), [this](const std::string& name) { return weight(name); }, batch, kBlockSize,
       keys, values);
-  // Kept before they are evaluated: if that fails, what was there has been written over, and later
-  // runs must meet the error.
+  // Kept before they are evaluated: if that fails, what was there has been written over, and is
+  // lost.
   keys_ = std::move(keys);
   values_ = std::move(values);
   std::vector<Array> all{result};

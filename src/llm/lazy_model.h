@@ -18,6 +18,10 @@ class LazyModel {
   void run(const StepInputs& inputs, float* logits);
   void copy_block(std::int64_t from, std::int64_t to);
 
+  /// Whether states failed with a run, or went with a device; and all of them anew.
+  bool has_lost_states() const;
+  void reset_states();
+
  private:
   Array weight(const std::string& name);
 

@@ -69,8 +69,9 @@ Executable& Plans::get(std::int64_t tokens, std::int64_t outputs) {
   auto& executable = executables_[{tokens, outputs}];
   if (!executable) {
     const Graph graph = build_graph(model_->file(), model_->config(), shape_, tokens, outputs);
-    executable = Executable::compile(graph, options_, model_->parameters());
-    bind_states(*executable);
+    auto compiled = Executable::compile(graph, options_, model_->parameters());
+    bind_states(*compiled);
+    executable = std::move(compiled);
   }
   return *executable;
 }
@@ -109,6 +110,16 @@ void Plans::run(const StepInputs& inputs, float* logits) {
 void Plans::copy_block(std::int64_t from, std::int64_t to) {
   for (const auto& [name, state] : states_)
     state->copy_rows(from * kBlockSize, to * kBlockSize, kBlockSize);
+}
+
+bool Plans::has_lost_states() const {
+  return std::ranges::any_of(states_, [](const auto& named) { return named.second->is_lost(); });
+}
+
+void Plans::reset_lost_states() {
+  for (const auto& [name, state] : states_) {
+    if (state->is_lost()) state->reset();
+  }
 }
 
 std::uint64_t Plans::arena_bytes() const {

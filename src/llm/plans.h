@@ -44,6 +44,10 @@ class Plans {
   void run(const StepInputs& inputs, float* logits);
   void copy_block(std::int64_t from, std::int64_t to);
 
+  /// Whether a device took states along when it was lost; and these anew.
+  bool has_lost_states() const;
+  void reset_lost_states();
+
   std::uint64_t arena_bytes() const;
 
  private:

@@ -41,10 +41,12 @@ std::vector<Ref<Completion>> Buffer::last_uses() const {
 
 void Buffer::wait_for_writes() const {
   if (const Ref<Completion> write = last_write()) write->wait();
+  check_alive();
 }
 
 void Buffer::wait_for_uses() const {
   for (const Ref<Completion>& use : last_uses()) use->wait();
+  check_alive();
 }
 
 }  // namespace heddle

@@ -95,6 +95,17 @@ class AsyncDeviceTest : public testing::Test {
     return ErrorCode::backend;
   }
 
+  template <class Body>
+  static void expect_lost(const Body& body) {
+    try {
+      body();
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::device_lost) << error.what();
+      EXPECT_THAT(error.what(), testing::HasSubstr("lost"));
+    }
+  }
+
   const Ref<Gate> gate_ = make_ref<Gate>();
   AsyncDevice device_{options()};
   const Ref<Stream> main_ = device_.default_stream();
@@ -176,7 +187,7 @@ TEST_F(AsyncDeviceTest, AWriteBehindAWaitIsPoisonedOnceTheWaitIsOver) {
   gate_->open();
   device_.wait_for_hang();
   EXPECT_TRUE(std::isnan(first(to)));
-  device_.reopen();
+  device_.end_hang();
   EXPECT_EQ(error_of(end), ErrorCode::device_lost);
 }
 
@@ -187,7 +198,7 @@ TEST_F(AsyncDeviceTest, WhatWillBeWrittenIsPoisonedAtSubmission) {
   EXPECT_EQ(first(to), 5);
   const Ref<Completion> end = main_->submit();
   EXPECT_TRUE(std::isnan(first(to)));
-  device_.reopen();
+  device_.end_hang();
   EXPECT_EQ(error_of(end), ErrorCode::device_lost);
 }
 
@@ -202,17 +213,52 @@ TEST_F(AsyncDeviceTest, ALossFailsWhatIsPendingOnEveryStream) {
   device_.wait_for_hang();
   EXPECT_EQ(error_of(hung, 50ms), ErrorCode::timeout);
   EXPECT_EQ(error_of(pending), ErrorCode::device_lost);
-  EXPECT_THROW(copy(*other, b, c), Error);
+  EXPECT_EQ(device_.generation(), 1u);
+  EXPECT_TRUE(c->is_lost());
+  expect_lost([&] { copy(*other, b, c); });
   b = nullptr;
   EXPECT_EQ(device_.quarantined_bytes(), kBytes);
   EXPECT_EQ(device_.live_bytes(), 3 * kBytes);
+  const Ref<Buffer> d = filled(4), e = filled(5);  // what is new works while the old still hangs
+  for (const Ref<Stream>& stream : {main_, other}) {
+    negate(*stream, d, e);
+    stream->submit()->wait();
+  }
+  EXPECT_EQ(first(e), -4);
   gate_->open();
-  device_.reopen();
+  device_.end_hang();
   EXPECT_EQ(device_.quarantined_bytes(), 0u);
-  EXPECT_EQ(device_.live_bytes(), 2 * kBytes);
-  copy(*other, a, c);
-  other->submit()->wait();
-  EXPECT_EQ(first(c), 1);
+  EXPECT_EQ(device_.live_bytes(), 4 * kBytes);
+  expect_lost([&] { copy(*other, a, c); });
+  EXPECT_EQ(device_.generation(), 1u);
+}
+
+TEST_F(AsyncDeviceTest, WhatWasMadeBeforeALossIsGone) {
+  const OperandSpec floats = OperandSpec::contiguous({DType::f32, {kCount}});
+  const auto prepare = [&] {
+    return device_.prepare_cached(Unary{UnaryKind::negative}, {&floats, 1}, {&floats, 1}).kernel;
+  };
+  const auto old_kernel = prepare();
+  EXPECT_EQ(prepare(), old_kernel);
+  const Ref<Buffer> old = filled(1);
+  const std::unique_ptr<BindingTable> old_table = device_.make_binding_table(1);
+  const std::unique_ptr<Recording> old_recording = device_.record({});
+  copy(*main_, old, old);
+  device_.lose();
+  expect_lost([&] { main_->submit(); });  // what it was to do was added before
+  expect_lost([&] { old->check_alive(); });
+  expect_lost([&] { old->wait_for_writes(); });
+  expect_lost([&] { old->wait_for_uses(); });
+  const Ref<Buffer> a = filled(1), b = filled(2);
+  const View input{a, 0, floats}, output{b, 0, floats};
+  expect_lost([&] { main_->encode(old_kernel, {&input, 1}, {&output, 1}, {}, {}); });
+  expect_lost([&] { old_table->set(0, a, 0, kBytes); });
+  expect_lost([&] { main_->replay(*old_recording, *device_.make_binding_table(1)); });
+  expect_lost([&] { main_->replay(*device_.record({}), *old_table); });
+  EXPECT_NE(prepare(), old_kernel);
+  negate(*main_, a, b);
+  main_->submit()->wait();
+  EXPECT_EQ(first(b), -1);
 }
 
 /// Copies and kernels on random streams, ordered by what the buffers remember, do what they would

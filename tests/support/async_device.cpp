@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <random>
 
 #include "base/check.h"
+#include "base/system.h"
 #include "base/team.h"
 #include "support/async_device_parts.h"
 
@@ -58,6 +60,7 @@ void poison(std::byte* memory, std::size_t bytes) {
 
 Ref<Buffer> memory_of(const Ref<Buffer>& buffer, const AsyncDevice::Impl& impl) {
   if (!buffer) return nullptr;
+  buffer->check_alive();
   const auto* own = dynamic_cast<const AsyncBuffer*>(buffer.get());
   if (own && &own->device() == &impl.device) return own->memory();
   require(buffer->host() != nullptr, ErrorCode::invalid_argument,
@@ -76,26 +79,34 @@ bool MemoryCount::add(std::size_t bytes, std::size_t limit) {
 
 // ---- The streams' threads
 
-std::shared_ptr<Queue> AsyncDevice::Impl::open_queue() {
-  std::vector<std::shared_ptr<Queue>> closed;
+/// Under the mutex.
+std::shared_ptr<Queue> AsyncDevice::Impl::open_queue(std::chrono::microseconds delay) {
   auto queue = std::make_shared<Queue>();
+  queue->delay = delay;
+  queue->generation = generation;
+  queues.push_back(queue);
+  queue->worker = std::thread([this, queue = queue.get()] { work(*queue); });
+  return queue;
+}
+
+std::shared_ptr<Lane> AsyncDevice::Impl::open_lane() {
+  std::vector<std::shared_ptr<Queue>> closed;
+  auto lane = std::make_shared<Lane>();
   {
     const std::lock_guard lock(mutex);
     std::erase_if(queues, [&](const std::shared_ptr<Queue>& known) {
       if (known->ended) closed.push_back(known);
       return known->ended;
     });
-    queue->delay = options.delay + options.lag * static_cast<int>(queues.size());
-    queues.push_back(queue);
-    queue->worker = std::thread([this, queue = queue.get()] { work(*queue); });
+    lane->queue = open_queue(options.delay + options.lag * static_cast<int>(queues.size()));
   }
   for (const auto& known : closed) known->worker.join();
-  return queue;
+  return lane;
 }
 
-void AsyncDevice::Impl::close(Queue& queue) {
+void AsyncDevice::Impl::close(Lane& lane) {
   const std::lock_guard lock(mutex);
-  queue.closing = true;
+  lane.queue->closing = true;
   changed.notify_all();
 }
 
@@ -114,32 +125,45 @@ bool AsyncDevice::Impl::idle() const {
                      [](const auto& queue) { return queue->pending.empty(); });
 }
 
+bool AsyncDevice::Impl::has_lost_work() const {
+  return std::any_of(queues.begin(), queues.end(), [&](const auto& queue) {
+    return queue->generation != generation && !queue->pending.empty();
+  });
+}
+
+void AsyncDevice::Impl::require_current(std::uint64_t of, const char* what) const {
+  require(of == generation, ErrorCode::device_lost,
+          "{}: the device was lost, and with it {} made before", options.name, what);
+}
+
 void AsyncDevice::Impl::call(const char* what) {
   const std::lock_guard lock(mutex);
-  require(!lost, ErrorCode::device_lost, "{}: {}: the device is lost since a wait on it timed out",
-          options.name, what);
   call_locked(what);
 }
 
 void AsyncDevice::Impl::call_locked(const char* what) {
+  ++calls;
   if (fault_in == 0 || --fault_in > 0) return;
   fault_happened = true;
+  if (fault_loses) lose_locked(fmt::format("{} met an injected fault", what));
   fail(fault_code, "{}: {}: an injected fault", options.name, what);
 }
 
-Ref<Completion> AsyncDevice::Impl::submit(Queue& queue, std::vector<Step> steps) {
+Ref<Completion> AsyncDevice::Impl::submit(Lane& lane, Lane::Added& added) {
   auto submission = std::make_shared<Submission>();
-  submission->steps = std::move(steps);
+  submission->steps = std::move(added.steps);
   const std::size_t ready = first_open_wait(submission->steps);
   const std::lock_guard lock(mutex);
+  require_current(added.generation, "what was to be submitted");
   submission->number = ++submitted;
   submission->end = make_ref<AsyncCompletion>(shared_from_this(), submission->number);
   ++counts.submissions;
+  if (lane.queue->generation != generation) lane.queue = open_queue(lane.queue->delay);
   if (idle()) {  // nothing in flight uses the memory
     submission->poisoner.cover(std::span(submission->steps).first(ready));
     submission->poisoned = ready;
   }
-  queue.pending.push_back(submission);
+  lane.queue->pending.push_back(submission);
   changed.notify_all();
   return submission->end;
 }
@@ -152,7 +176,7 @@ void AsyncDevice::Impl::work(Queue& queue) {
     changed.wait(lock, [&] { return queue.closing || !queue.pending.empty(); });
     if (queue.pending.empty()) break;
     const std::shared_ptr<Submission> submission = queue.pending.front();
-    const bool skipped = lost;
+    const bool skipped = queue.generation != generation;
     lock.unlock();
     std::shared_ptr<const Failure> error;
     try {
@@ -177,7 +201,7 @@ void AsyncDevice::Impl::end(Queue& queue, std::shared_ptr<const Failure> error) 
   if (!submission.end->error) submission.end->error = std::move(error);
   submission.end->ended = true;
   queue.pending.pop_front();
-  if (idle()) quarantine.clear();
+  if (!has_lost_work()) quarantine.clear();
   changed.notify_all();
 }
 
@@ -267,10 +291,12 @@ void AsyncDevice::Impl::run_copy(const CopyStep& copy) {
 void AsyncDevice::Impl::hang_if_asked() {
   std::unique_lock lock(mutex);
   if (hang_in == 0 || --hang_in > 0) return;
+  const std::uint64_t began_in = generation;
   hung = true;
   changed.notify_all();
   changed.wait(lock, [&] { return releasing || stopping; });
   hung = false;
+  if (generation == began_in) lose_locked("a kernel that hung was ended");
   fail(ErrorCode::device_lost, "{}: the device was lost while this ran", options.name);
 }
 
@@ -294,31 +320,32 @@ Error AsyncDevice::Impl::timed_out(const AsyncCompletion& end,
           end.number(), ended, status, last));
 }
 
-void AsyncDevice::Impl::lose(const AsyncCompletion* culprit) {
-  lost = true;
+void AsyncDevice::Impl::lose_locked(const std::string& why) {
+  ++generation;
   for (const auto& queue : queues) {
+    queue->closing = true;
     for (const auto& submission : queue->pending) {
-      if (submission->end.get() == culprit || submission->end->error) continue;
+      if (submission->end->error) continue;
       submission->end->error = std::make_shared<const Failure>(
           Failure{ErrorCode::device_lost,
-                  fmt::format("{}: lost while submission {} was pending, after submission {} "
-                              "timed out",
-                              options.name, submission->number, culprit->number())});
+                  fmt::format("{}: the device was lost while submission {} was pending: {}",
+                              options.name, submission->number, why)});
     }
   }
   changed.notify_all();
 }
 
-void AsyncDevice::Impl::retire(Ref<Buffer> memory) {
+void AsyncDevice::Impl::retire(Ref<Buffer> memory, std::uint64_t of) {
   const std::lock_guard lock(mutex);
-  if (lost && !idle()) quarantine.push_back(std::move(memory));
+  if (of != generation && has_lost_work()) quarantine.push_back(std::move(memory));
 }
 
 // ---- The device
 
 AsyncDevice::AsyncDevice(AsyncOptions options)
     : impl_(std::make_shared<Impl>(*this, std::move(options))) {
-  impl_->open_queue();
+  const std::lock_guard lock(impl_->mutex);
+  impl_->main->queue = impl_->open_queue(impl_->options.delay);
 }
 
 AsyncDevice::~AsyncDevice() {
@@ -340,6 +367,7 @@ DeviceInfo AsyncDevice::describe() const {
 Prepared AsyncDevice::prepare(const Op& op, std::span<const OperandSpec> inputs,
                               std::span<const OperandSpec> outputs) {
   impl_->call("prepare");
+  const std::uint64_t generation = impl_->generation;
   if (impl_->options.accepts && !impl_->options.accepts(op)) {
     return {nullptr, fmt::format("{} has no {}", impl_->options.name, heddle::name(op))};
   }
@@ -349,7 +377,7 @@ Prepared AsyncDevice::prepare(const Op& op, std::span<const OperandSpec> inputs,
   traits.workspace_bytes += impl_->options.workspace;
   if (impl_->options.offers_any_order) offer_any_order(op, inputs, outputs, traits);
   return {std::make_shared<AsyncKernel>(heddle::name(op), std::move(prepared.kernel),
-                                        std::move(traits)),
+                                        std::move(traits), generation),
           {}};
 }
 
@@ -379,16 +407,32 @@ Ref<Buffer> AsyncDevice::allocate(std::size_t bytes, MemoryKind kind) {
   return make_ref<AsyncBuffer>(*this, impl_, std::move(memory), bytes, visible);
 }
 
+Ref<Buffer> AsyncDevice::import_host(std::span<std::byte> memory,
+                                     std::shared_ptr<const void> owner) {
+  impl_->call("import");
+  const bool whole_pages =
+      (std::bit_cast<std::uintptr_t>(memory.data()) | memory.size()) % page_size() == 0;
+  if (!whole_pages || memory.size() > impl_->options.most_imported) return nullptr;
+  const std::size_t bytes = memory.size();
+  Ref<Buffer> imported = cpu_device().import_host(memory, std::move(owner));
+  return make_ref<AsyncBuffer>(*this, impl_, std::move(imported), bytes, true);
+}
+
+std::uint64_t AsyncDevice::generation() const noexcept {
+  return impl_->generation;
+}
+
 Ref<Stream> AsyncDevice::default_stream() {
-  return make_async_stream(impl_, impl_->queues.front(), false);  // all of them share the queue
+  return make_async_stream(impl_, impl_->main, false);  // all of them share the lane
 }
 
 Ref<Stream> AsyncDevice::new_stream() {
-  return make_async_stream(impl_, impl_->open_queue(), true);
+  return make_async_stream(impl_, impl_->open_lane(), true);
 }
 
 std::unique_ptr<Recording> AsyncDevice::record(std::span<const RecordedStep> steps) {
   impl_->call("record");
+  if (impl_->options.on_record) impl_->options.on_record(steps);
   {
     const std::lock_guard lock(impl_->mutex);
     ++impl_->counts.recorded;
@@ -404,7 +448,20 @@ void AsyncDevice::fail_call(std::uint64_t n, ErrorCode code) {
   const std::lock_guard lock(impl_->mutex);
   impl_->fault_in = n;
   impl_->fault_code = code;
+  impl_->fault_happened = impl_->fault_loses = false;
+}
+
+void AsyncDevice::lose_at_call(std::uint64_t n) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->fault_in = n;
+  impl_->fault_code = ErrorCode::device_lost;
   impl_->fault_happened = false;
+  impl_->fault_loses = true;
+}
+
+void AsyncDevice::lose() {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->lose_locked("the test pulled the plug");
 }
 
 bool AsyncDevice::end_fault() {
@@ -423,19 +480,13 @@ void AsyncDevice::wait_for_hang() {
   impl_->changed.wait(lock, [&] { return impl_->hung; });
 }
 
-void AsyncDevice::reopen() {
+void AsyncDevice::end_hang() {
   std::unique_lock lock(impl_->mutex);
   impl_->releasing = true;
   impl_->changed.notify_all();
   impl_->changed.wait(lock, [&] { return impl_->idle(); });
   impl_->releasing = false;
-  impl_->lost = false;
   impl_->hang_in = 0;
-}
-
-bool AsyncDevice::is_lost() const {
-  const std::lock_guard lock(impl_->mutex);
-  return impl_->lost;
 }
 
 std::size_t AsyncDevice::quarantined_bytes() const {
@@ -452,6 +503,11 @@ std::size_t AsyncDevice::live_bytes() const {
 DeviceCounts AsyncDevice::counts() const {
   const std::lock_guard lock(impl_->mutex);
   return impl_->counts;
+}
+
+std::uint64_t AsyncDevice::driver_calls() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->calls;
 }
 
 std::uint64_t AsyncDevice::kernels() const {

@@ -2,7 +2,8 @@
 //
 // Its kernels are the CPU's, but its work starts only when submitted and then runs on a thread of
 // its stream's own, a little late; until it has run, memory that it will write is poisoned. Steps
-// between two barriers run backwards, or shuffled. Calls can be made to fail, and kernels to hang.
+// between two barriers run backwards, or shuffled. Calls can be made to fail, kernels to hang,
+// and the whole to be lost, as a driver would have it.
 #pragma once
 
 #include <chrono>
@@ -10,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "heddle/device.h"
@@ -26,10 +28,12 @@ struct AsyncOptions {
   std::size_t workspace = 0;                // bytes that each kernel asks for beyond its needs
   std::optional<std::size_t> memory_limit;  // bytes; those that work in flight uses count
   std::optional<std::size_t> largest_allocation;  // bytes
+  std::size_t most_imported = 0;                  // bytes that import_host takes, in whole pages
   std::optional<unsigned> shuffle;                // seed; without one, steps run backwards
   std::chrono::microseconds delay{100};           // before a submission's work begins
   std::chrono::microseconds lag{0};               // and more for each stream opened before
   std::chrono::milliseconds patience{10'000};     // of waits for other devices
+  std::function<void(std::span<const RecordedStep>)> on_record;
 };
 
 /// f32 and f64 NaNs; as an index out of bounds.
@@ -50,6 +54,8 @@ class AsyncDevice final : public Device {
   std::optional<LayoutKind> preferred_layout(const Op& op, std::size_t operand,
                                              std::span<const TensorSpec> inputs) const override;
   Ref<Buffer> allocate(std::size_t bytes, MemoryKind kind = MemoryKind::local) override;
+  Ref<Buffer> import_host(std::span<std::byte> memory, std::shared_ptr<const void> owner) override;
+  std::uint64_t generation() const noexcept override;
   Ref<Stream> default_stream() override;
   /// With a queue and a thread of its own. Dropping it leaves what was submitted to run.
   Ref<Stream> new_stream() override;
@@ -61,22 +67,27 @@ class AsyncDevice final : public Device {
   /// The `n`th driver call from now (1 is the next) fails: allocate, prepare, record, bind, encode,
   /// copy, replay, wait, submit, and on the device's thread each kernel, copy and wait.
   void fail_call(std::uint64_t n, ErrorCode code = ErrorCode::backend);
-  /// Takes back a fault that has not happened; says whether it has.
+  /// The device is lost at the `n`th driver call from now, or now.
+  void lose_at_call(std::uint64_t n);
+  void lose();
+  /// Takes back a fault, or loss, that has not happened; says whether it has.
   bool end_fault();
-  /// The `n`th kernel from now does not end before `reopen`.
+  /// The `n`th kernel from now does not end before `end_hang`. A wait for it that times out loses
+  /// the device; so does its end.
   void hang_at(std::uint64_t n);
   /// Returns once it hangs.
   void wait_for_hang();
-  /// After a timeout: ends what hung, forgets what was pending, and works again.
-  void reopen();
+  /// Ends what hangs, and returns once nothing is in flight.
+  void end_hang();
 
-  bool is_lost() const;
   std::size_t quarantined_bytes() const;
   /// Of all buffers, and of dropped ones that work in flight (or the quarantine) still needs.
   std::size_t live_bytes() const;
 
   /// Launched so far, of all names.
   std::uint64_t kernels() const;
+  /// What fail_call and lose_at_call count.
+  std::uint64_t driver_calls() const;
 
   struct Impl;
 

@@ -1,6 +1,8 @@
 // What the asynchronous test device is made of.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <atomic>
 #include <condition_variable>
 #include <deque>
@@ -21,10 +23,15 @@ void poison(std::byte* memory, std::size_t bytes);
 
 class AsyncKernel final : public Kernel {
  public:
-  AsyncKernel(std::string_view op, std::shared_ptr<const Kernel> on_cpu, KernelTraits traits)
-      : Kernel(std::move(traits)), name(op), inner(std::move(on_cpu)) {}
+  AsyncKernel(std::string_view op, std::shared_ptr<const Kernel> on_cpu, KernelTraits traits,
+              std::uint64_t prepared_in)
+      : Kernel(std::move(traits)),
+        name(op),
+        inner(std::move(on_cpu)),
+        generation(prepared_in) {}
   const std::string name;
   const std::shared_ptr<const Kernel> inner;
+  const std::uint64_t generation;
 };
 
 // Steps hold memory as the host sees it and not this device's Buffers, whose handles are counted.
@@ -72,14 +79,24 @@ struct Submission {
   std::size_t poisoned = 0;  // steps
 };
 
-/// A stream's work, and the thread that does it.
+/// Submitted work of one stream, and the thread that does it, until the device is lost.
 struct Queue {
-  std::deque<std::shared_ptr<Submission>> pending;     // the first is running
-  std::map<std::thread::id, std::vector<Step>> added;  // not submitted yet
-  std::chrono::microseconds delay{0};                  // before each submission's work
-  bool closing = false;                                // no more will come
-  bool ended = false;                                  // the thread has nothing left to do
+  std::deque<std::shared_ptr<Submission>> pending;  // the first is running
+  std::chrono::microseconds delay{0};               // before each submission's work
+  std::uint64_t generation = 0;
+  bool closing = false;  // no more will come
+  bool ended = false;    // the thread has nothing left to do
   std::thread worker;
+};
+
+/// A stream, which outlives losses.
+struct Lane {
+  struct Added {
+    std::vector<Step> steps;
+    std::uint64_t generation = 0;  // when the first of them was added
+  };
+  std::map<std::thread::id, Added> added;  // not submitted yet
+  std::shared_ptr<Queue> queue;
 };
 
 /// Bytes of a device's memory, each counted until nothing needs it.
@@ -115,25 +132,30 @@ struct AsyncDevice::Impl : std::enable_shared_from_this<Impl> {
   const AsyncOptions options;
   mutable std::mutex mutex;
   std::condition_variable changed;
-  std::vector<std::shared_ptr<Queue>> queues;  // the first is the default stream's
+  const std::shared_ptr<Lane> main = std::make_shared<Lane>();  // the default stream's
+  std::vector<std::shared_ptr<Queue>> queues;                   // those of lost generations too
+  std::atomic<std::uint64_t> generation{0};
   std::uint64_t submitted = 0, ended = 0;
-  bool stopping = false, lost = false, hung = false, releasing = false;
+  bool stopping = false, hung = false, releasing = false;
   std::deque<std::string> operations;  // the last, begun or done
   std::vector<Ref<Buffer>> quarantine;
   const std::shared_ptr<MemoryCount> memory_count = std::make_shared<MemoryCount>();
-  std::uint64_t fault_in = 0, hang_in = 0;
-  bool fault_happened = false;
+  std::uint64_t calls = 0, fault_in = 0, hang_in = 0;
+  bool fault_happened = false, fault_loses = false;
   ErrorCode fault_code = ErrorCode::backend;
   DeviceCounts counts;
 
-  std::shared_ptr<Queue> open_queue();
-  void close(Queue& queue);
+  std::shared_ptr<Queue> open_queue(std::chrono::microseconds delay);
+  std::shared_ptr<Lane> open_lane();
+  void close(Lane& lane);
   void join_all();
-  bool idle() const;  // nothing is in flight
+  bool idle() const;           // nothing is in flight
+  bool has_lost_work() const;  // something of lost generations is
+  void require_current(std::uint64_t of, const char* what) const;
 
   void call(const char* what);
   void call_locked(const char* what);
-  Ref<Completion> submit(Queue& queue, std::vector<Step> steps);
+  Ref<Completion> submit(Lane& lane, Lane::Added& added);
   void work(Queue& queue);
   void end(Queue& queue, std::shared_ptr<const Failure> error);
   void run(Submission& submission);
@@ -144,8 +166,8 @@ struct AsyncDevice::Impl : std::enable_shared_from_this<Impl> {
   void run_copy(const CopyStep& copy);
   void hang_if_asked();
   Error timed_out(const AsyncCompletion& end, std::chrono::nanoseconds timeout) const;
-  void lose(const AsyncCompletion* culprit);
-  void retire(Ref<Buffer> memory);
+  void lose_locked(const std::string& why);
+  void retire(Ref<Buffer> memory, std::uint64_t of);
 };
 
 class AsyncBuffer final : public Buffer {
@@ -154,17 +176,20 @@ class AsyncBuffer final : public Buffer {
               std::size_t size, bool visible)
       : Buffer(device, size, visible ? memory->host() : nullptr),
         impl_(std::move(impl)),
+        generation_(impl_->generation),
         memory_(std::move(memory)) {}
-  ~AsyncBuffer() override { impl_->retire(std::move(memory_)); }
+  ~AsyncBuffer() override { impl_->retire(std::move(memory_), generation_); }
+  bool is_lost() const noexcept override { return generation_ != impl_->generation; }
   const Ref<Buffer>& memory() const { return memory_; }
 
  private:
   std::shared_ptr<AsyncDevice::Impl> impl_;
+  const std::uint64_t generation_;
   Ref<Buffer> memory_;
 };
 
 /// The host memory behind a buffer of this device, or of another that the host can see. Throws
-/// invalid_argument for what the device cannot reach.
+/// invalid_argument for what the device cannot reach, device_lost for what is gone.
 Ref<Buffer> memory_of(const Ref<Buffer>& buffer, const AsyncDevice::Impl& impl);
 
 class AsyncCompletion final : public Completion {
@@ -184,7 +209,7 @@ class AsyncCompletion final : public Completion {
     if (!ended && !error) {
       const Error late = impl_->timed_out(*this, timeout);
       error = std::make_shared<const Failure>(Failure{late.code(), late.what()});
-      impl_->lose(this);
+      impl_->lose_locked(fmt::format("submission {} timed out", number_));
     }
     if (error) error->raise();
   }
@@ -199,8 +224,8 @@ class AsyncCompletion final : public Completion {
   const std::uint64_t number_;
 };
 
-/// `own`: the queue goes with the stream.
-Ref<Stream> make_async_stream(std::shared_ptr<AsyncDevice::Impl> impl, std::shared_ptr<Queue> queue,
+/// `own`: the lane goes with the stream.
+Ref<Stream> make_async_stream(std::shared_ptr<AsyncDevice::Impl> impl, std::shared_ptr<Lane> lane,
                               bool own);
 std::unique_ptr<Recording> make_async_recording(std::span<const RecordedStep> steps,
                                                 const AsyncDevice::Impl& impl);

@@ -79,10 +79,11 @@ namespace {
 class AsyncTable final : public BindingTable {
  public:
   AsyncTable(std::shared_ptr<Impl> impl, std::size_t slots)
-      : impl_(std::move(impl)), slots_(slots) {}
+      : generation(impl->generation), impl_(std::move(impl)), slots_(slots) {}
 
   void set(std::uint32_t slot, Ref<Buffer> buffer, std::size_t offset, std::size_t bytes) override {
     impl_->call("bind");
+    impl_->require_current(generation, "the binding table");
     require(slot < slots_.size(), ErrorCode::invalid_argument, "{}: slot {} of {}",
             impl_->options.name, slot, slots_.size());
     require(!buffer || (offset <= buffer->size() && bytes <= buffer->size() - offset),
@@ -109,6 +110,8 @@ class AsyncTable final : public BindingTable {
     return views;
   }
 
+  const std::uint64_t generation;
+
  private:
   struct Slot {
     Ref<Buffer> buffer;
@@ -133,13 +136,14 @@ std::shared_ptr<const AsyncKernel> own_kernel(const std::shared_ptr<const Kernel
   auto own = std::dynamic_pointer_cast<const AsyncKernel>(kernel);
   require(own != nullptr, ErrorCode::invalid_argument, "{}: a kernel that it did not prepare",
           impl.options.name);
+  impl.require_current(own->generation, "the kernel");
   return own;
 }
 
 class AsyncRecording final : public Recording {
  public:
   AsyncRecording(std::span<const RecordedStep> recorded, const Impl& impl)
-      : steps(recorded.begin(), recorded.end()) {
+      : steps(recorded.begin(), recorded.end()), generation(impl.generation) {
     for (const RecordedStep& step : steps) {
       if (const auto* launch = std::get_if<RecordedLaunch>(&step)) own_kernel(launch->kernel, impl);
     }
@@ -164,16 +168,17 @@ class AsyncRecording final : public Recording {
   }
 
   const std::vector<RecordedStep> steps;
+  const std::uint64_t generation;
 };
 
 // ---- The stream
 
 class AsyncStream final : public Stream {
  public:
-  AsyncStream(std::shared_ptr<Impl> impl, std::shared_ptr<Queue> queue, bool own)
-      : impl_(std::move(impl)), queue_(std::move(queue)), own_(own) {}
+  AsyncStream(std::shared_ptr<Impl> impl, std::shared_ptr<Lane> lane, bool own)
+      : impl_(std::move(impl)), lane_(std::move(lane)), own_(own) {}
   ~AsyncStream() override {
-    if (own_) impl_->close(*queue_);
+    if (own_) impl_->close(*lane_);
   }
   Device& device() const noexcept override { return impl_->device; }
 
@@ -206,6 +211,8 @@ class AsyncStream final : public Stream {
       const auto* table = dynamic_cast<const AsyncTable*>(&bindings);
       require(own && table, ErrorCode::invalid_argument, "{}: another device's recording",
               impl_->options.name);
+      impl_->require_current(own->generation, "the recording");
+      impl_->require_current(table->generation, "the binding table");
       for (const RecordedStep& step : own->steps) steps.push_back(own->bound(step, *table, *impl_));
       const std::lock_guard lock(impl_->mutex);
       ++impl_->counts.replayed;
@@ -219,39 +226,43 @@ class AsyncStream final : public Stream {
   Ref<Completion> submit() override {
     Ref<Completion> end;
     guarded("submit",
-            [&](std::vector<Step>& steps) { end = impl_->submit(*queue_, std::move(steps)); });
+            [&](std::vector<Step>&) { end = impl_->submit(*lane_, own_added()); });
     const std::lock_guard lock(impl_->mutex);
-    queue_->added.erase(std::this_thread::get_id());
+    lane_->added.erase(std::this_thread::get_id());
     return end;
   }
 
  private:
+  /// What this thread has added; no other touches it.
+  Lane::Added& own_added() const {
+    const std::lock_guard lock(impl_->mutex);
+    return lane_->added[std::this_thread::get_id()];
+  }
+
   template <class Body>
   void guarded(const char* what, const Body& body) {
-    std::vector<Step>* steps;
-    {
-      const std::lock_guard lock(impl_->mutex);
-      steps = &queue_->added[std::this_thread::get_id()];  // only this thread touches them
-    }
+    Lane::Added& added = own_added();
     try {
       impl_->call(what);
-      body(*steps);
+      if (added.steps.empty()) added.generation = impl_->generation;
+      impl_->require_current(added.generation, "what was added to the stream, and not submitted,");
+      body(added.steps);
     } catch (...) {
-      steps->clear();
+      added.steps.clear();
       throw;
     }
   }
 
   const std::shared_ptr<Impl> impl_;
-  const std::shared_ptr<Queue> queue_;
+  const std::shared_ptr<Lane> lane_;
   const bool own_;
 };
 
 }  // namespace
 
-Ref<Stream> make_async_stream(std::shared_ptr<AsyncDevice::Impl> impl, std::shared_ptr<Queue> queue,
+Ref<Stream> make_async_stream(std::shared_ptr<AsyncDevice::Impl> impl, std::shared_ptr<Lane> lane,
                               bool own) {
-  return make_ref<AsyncStream>(std::move(impl), std::move(queue), own);
+  return make_ref<AsyncStream>(std::move(impl), std::move(lane), own);
 }
 
 std::unique_ptr<Recording> make_async_recording(std::span<const RecordedStep> steps,

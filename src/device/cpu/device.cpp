@@ -78,6 +78,15 @@ constexpr PrepareFamily family() {
     return prepare_elementwise;
   }
   if constexpr (one_of<T, Reduce, Softmax>) return prepare_reduce;
+  if constexpr (one_of<T, Scan>) return prepare_scan;
+  if constexpr (one_of<T, ArgReduce, TopK>) return prepare_arg_reductions;
+  if constexpr (one_of<T, GatherAxis, ScatterAxis>) return prepare_axis_indices;
+  if constexpr (one_of<T, Pad>) return prepare_pad;
+  if constexpr (one_of<T, Conv, Im2col>) return prepare_conv;
+  if constexpr (one_of<T, Pool, Resize>) return prepare_pool;
+  if constexpr (one_of<T, GroupedLinear>) return prepare_grouped_linear;
+  if constexpr (one_of<T, ChannelNorm, GroupNorm>) return prepare_channel_norm;
+  if constexpr (one_of<T, SelectiveScan>) return prepare_selective_scan;
   if constexpr (one_of<T, RmsNorm, AddRmsNorm, LayerNorm>) return prepare_norm;
   if constexpr (one_of<T, GatherRows, WriteRows, Feed>) return prepare_rows;
   if constexpr (one_of<T, Rope, RopeTable, RopeWriteRows>) return prepare_rope;
@@ -100,7 +109,7 @@ bool takes_negative_strides(const Op& op) {
   return std::visit(
       []<class T>(const T&) {
         return one_of<T, Contiguous, Reinterpret, Concatenate, SliceUpdate, Cast, Unary, Binary,
-                      Compare, Select, GatedMultiply, Reduce, Softmax>;
+                      Compare, Select, GatedMultiply, Reduce, Softmax, Pad>;
       },
       op);
 }

@@ -83,6 +83,7 @@ class VulkanBuffer final : public Buffer {
   VulkanBuffer(Device& device, std::size_t size, std::shared_ptr<const Memory> memory)
       : Buffer(device, size, memory->host()), memory_(std::move(memory)) {}
   const std::shared_ptr<const Memory>& memory() const noexcept { return memory_; }
+  bool is_lost() const noexcept override { return memory_->chunk->context->lost(); }
 
  private:
   const std::shared_ptr<const Memory> memory_;

@@ -41,12 +41,12 @@ Prepared over_elements(const PrepareArgs& args, std::string_view shader,
   if (walk.count() == 0) return maker.finish();
   KernelMaker::Launch launch{shader, walk_group(args.limits), {walk.rank()}};
   launch.constants.insert(launch.constants.end(), constants);
-  launch.grid = grid_of(walk, args.limits);
+  launch.grid = grid_of(walk, maker.traits.honours_extent, args.limits);
   for (std::size_t i = 0; i < args.inputs.size(); ++i) {
     launch.operands.push_back(input(i, walk.first[i] * item_size(args.inputs[i].spec.dtype)));
   }
   launch.operands.push_back(heddle::vulkan::output(0));
-  launch.operands.push_back(extent());
+  launch.operands.push_back(maker.traits.honours_extent ? extent() : nothing());
   maker.dispatch(std::move(launch), walk_params<kNumbers>(walk));
   return maker.finish();
 }

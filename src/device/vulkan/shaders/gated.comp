@@ -19,7 +19,8 @@ float activation(float x) {
   return relu_of(x);
 }
 
-void element(uint64_t number, Offsets offsets) {
+void element(uint64_t number) {
+  const Offsets offsets = offsets_of(number);
   const uint bytes = kDType == kF32 ? 4u : 2u;
   const float gate = load_float(kDType, at_item(operand(0), offsets.of[0], bytes), 0u);
   const float up = load_float(kDType, at_item(operand(1), offsets.of[1], bytes), 0u);
