@@ -126,33 +126,6 @@ TEST(LayerDevices, MemoryLeftIsWhatIsNotActive) {
 
 // ---- The same text
 
-struct Model {
-  std::shared_ptr<llm::Model> model;
-  std::vector<TokenId> prompt;
-  std::string text;
-  std::size_t most;  // new tokens
-};
-
-std::string trimmed(const std::string& text) {
-  return text.substr(0, text.find_last_not_of('\n') + 1);
-}
-
-Model fable() {
-  auto model = llm::Model::bundled();
-  auto prompt = model->tokenizer().encode("Once upon a time");
-  return {
-      std::move(model), std::move(prompt),
-      trimmed(file_text(std::filesystem::path(HEDDLE_SOURCE_DIR) / "models/fable-1m.greedy.txt")),
-      400};
-}
-
-Model stories() {
-  auto model = llm::Model::open(shared_dir() / "models/stories260K.gguf");
-  std::vector<TokenId> prompt{model->tokenizer().bos().value()};
-  return {std::move(model), std::move(prompt),
-          trimmed(file_text(shared_dir() / "models/stories260K.greedy.txt")), 257};
-}
-
 llm::ContextOptions on(std::vector<Device*> devices,
                        std::optional<std::int64_t> gpu_layers = std::nullopt, bool lazy = false) {
   llm::ContextOptions options = options_for({.lazy = lazy, .threads = 2});
@@ -173,7 +146,7 @@ std::vector<std::string> kv_homes(const Plan& plan, std::int64_t n_layer) {
   return homes;
 }
 
-void expect_text_at_every_division(const Model& story, const std::vector<Device*>& devices) {
+void expect_text_at_every_division(const Story& story, const std::vector<Device*>& devices) {
   const std::int64_t n_layer = story.model->config().n_layer;
   for (const bool lazy : {false, true}) {
     for (std::int64_t n = 0; n <= n_layer + 1; ++n) {
@@ -199,13 +172,13 @@ TEST(OnDevices, TheFableOnTwoDevicesAtEveryNumberOfLayers) {
 TEST(OnDevices, StoriesAtEveryNumberOfLayers) {
   HEDDLE_SHARED_FILE(file, "models/stories260K.gguf");
   AsyncDevice device(quick("gpu"));
-  expect_text_at_every_division(stories(), {&device});
+  expect_text_at_every_division(stories260K(), {&device});
 }
 
 TEST(OnDevices, StoriesOnThreeDevicesAndTheCpu) {
   HEDDLE_SHARED_FILE(file, "models/stories260K.gguf");
   AsyncDevice one(quick("one")), two(quick("two")), three(quick("three"));
-  const Model story = stories();
+  const Story story = stories260K();
   for (const bool lazy : {false, true}) {
     llm::Context context(story.model, on({&one, &two, &cpu_device(), &three}, {}, lazy));
     const auto told = greedy(context, {story.prompt}, story.most);
@@ -215,7 +188,7 @@ TEST(OnDevices, StoriesOnThreeDevicesAndTheCpu) {
 
 TEST(OnDevices, InEveryWayOfTelling) {
   AsyncDevice device(quick("gpu"));
-  const Model story = fable();
+  const Story story = fable();
   for (const DType kv_type : {DType::f32, DType::f16, DType::q8_0}) {
     for (const bool lazy : {false, true}) {
       for (const std::int64_t chunk : {3, 512}) {
@@ -285,7 +258,7 @@ TEST(OnDevices, EachLayersKvIsWhereTheLayerRuns) {
 
 TEST(OnDevices, OneSubmissionASplitAndNoRecordingAfterWarmUp) {
   AsyncDevice device(quick("gpu"));
-  const Model story = fable();
+  const Story story = fable();
   llm::Context context(story.model, on({&device}, 3));
   const llm::SequenceId sequence = context.create();
   context.step(sequence, story.prompt);
@@ -303,7 +276,7 @@ TEST(OnDevices, WhatADeviceLacksBesideWeightsRunsOnTheCpuAndIsCounted) {
   AsyncOptions options = quick("gpu");
   options.accepts = lacks<Attend, Attention, Matmul>;  // nor its simpler forms
   AsyncDevice device(options);
-  const Model story = fable();
+  const Story story = fable();
   for (const bool lazy : {false, true}) {
     llm::Context context(story.model, on({&device}, 3, lazy));
     const llm::SequenceId sequence = context.create();

@@ -25,12 +25,11 @@ void element(uint64_t number) {
   if (row >= 0 && !bad) {
     const uint64_t to = operand(2) + uint64_t(row) * row_bytes + uint64_t(within) * kToBytes;
 #ifdef BLOCKS
-    float values[32];
-    [[unroll]] for (uint k = 0u; k < 32u; ++k) {
+    [[dont_unroll]] for (uint k = 0u; k < 32u; ++k) {
       const uint64_t from = at_item(operand(0), offsets_of(number * 32ul + k).of[0], kFromBytes);
-      values[k] = load_float(kFrom, from, 0u);
+      set_q8_0(k, load_float(kFrom, from, 0u));
     }
-    store_q8_0(to, values);
+    store_q8_0(to);
 #else
     const uint64_t from = at_item(operand(0), offsets_of(number).of[0], kFromBytes);
     if (kFrom == kTo) copy_item(kToBytes, from, to);
