@@ -90,6 +90,21 @@ std::unique_ptr<Recording> record(const Plan& plan, const Split& split) {
   return split.device->record(steps);
 }
 
+std::vector<bool> slots_that_runs_read(const Plan& plan) {
+  std::vector<bool> read(plan.slots.size());
+  for (const auto* splits : {&plan.splits, &plan.feeds}) {
+    for (const Split& split : *splits) {
+      for (const PlannedStep& step : split.steps) {
+        const auto* launch = std::get_if<PlannedLaunch>(&step);
+        if (!launch) continue;
+        for (const Location& input : launch->inputs) read[input.slot] = true;
+      }
+    }
+  }
+  for (const PlanOutput& output : plan.outputs) read[output.location.slot] = true;
+  return read;
+}
+
 Bindings::Bindings(const Plan& plan)
     : plan_(plan), bound_(plan.slots.size()), inputs_(plan.slots.size()) {
   for (Device* device : devices_of(plan)) {
@@ -160,22 +175,6 @@ void Bindings::pack(const PlannedLaunch& launch, const View& plain, const View& 
   packed.buffer->note_write(end);
 }
 
-/// What only repacks read is not kept.
-std::vector<bool> Bindings::slots_that_runs_read() const {
-  std::vector<bool> read(plan_.slots.size());
-  for (const auto* splits : {&plan_.splits, &plan_.feeds}) {
-    for (const Split& split : *splits) {
-      for (const PlannedStep& step : split.steps) {
-        const auto* launch = std::get_if<PlannedLaunch>(&step);
-        if (!launch) continue;
-        for (const Location& input : launch->inputs) read[input.slot] = true;
-      }
-    }
-  }
-  for (const PlanOutput& output : plan_.outputs) read[output.location.slot] = true;
-  return read;
-}
-
 void Bindings::bind_parameters(Parameters& parameters) {
   Parameters::Impl& impl = parameters.impl();
   const std::uint64_t revision = impl.revision;
@@ -186,7 +185,7 @@ void Bindings::bind_parameters(Parameters& parameters) {
     if (slot.kind == SlotKind::parameter && is_plain) plain[slot.device].push_back(slot.name);
   }
   for (const auto& [device, names] : plain) impl.import_together(names, *device);
-  std::vector<bool> wanted = slots_that_runs_read();
+  std::vector<bool> wanted = slots_that_runs_read(plan_);
   for (const PlannedLaunch& launch : plan_.load) {
     const std::uint32_t s = launch.outputs[0].slot;
     const Slot& slot = plan_.slots[s];

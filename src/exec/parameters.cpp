@@ -73,6 +73,21 @@ const Parameters::Impl::Entry* Parameters::Impl::find(std::string_view name) con
   return it == entries_.end() ? nullptr : &it->second;
 }
 
+bool Parameters::Impl::holds(std::string_view name, const OperandSpec& operand,
+                             Device& device) const {
+  const std::lock_guard lock(mutex);
+  const Entry* entry = find(name);
+  if (!entry) return false;
+  const auto has = [](const auto& views, const auto& key) {
+    const auto found = views.find(key);
+    return found != views.end() && is_usable(found->second);
+  };
+  if (operand.layout.kind != LayoutKind::strided) {
+    return has(entry->packed, std::pair(&device, operand.layout.kind));
+  }
+  return &entry->plain.buffer->device() == &device || has(entry->copies, &device);
+}
+
 Parameters::Impl::Entry& Parameters::Impl::entry_of(const std::string& name,
                                                     const TensorSpec& spec) {
   const auto it = entries_.find(name);

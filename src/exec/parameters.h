@@ -35,6 +35,10 @@ struct Parameters::Impl {
   /// mapping through one buffer. The others are copied once they are asked for.
   void import_together(std::span<const std::string> names, Device& device);
 
+  /// Whether the weight is there on the device in this layout, so that asking for it takes no more
+  /// memory. Mapped weights are, on the CPU.
+  bool holds(std::string_view name, const OperandSpec& operand, Device& device) const;
+
   void set(const std::string& name, View plain, std::shared_ptr<const void> mapping);
   const Entry* find(std::string_view name) const;
 

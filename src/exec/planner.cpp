@@ -568,7 +568,7 @@ Plan make_plan(PlacedGraph placed) {
 Plan plan_graph(const Graph& graph, const CompileOptions& options) {
   const PassOptions passes{options.devices.empty() ? default_devices() : options.devices,
                            options.pin, options.fuse && settings().fuse,
-                           options.repack && settings().repack};
+                           options.repack && settings().repack, options.strict_pins};
   return make_plan(prepare_graph(graph, passes));
 }
 

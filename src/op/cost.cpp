@@ -1,5 +1,6 @@
 // Costs: what an op must move and compute at least, whatever the kernel.
 #include <algorithm>
+#include <cmath>
 
 #include "base/overloaded.h"
 #include "heddle/op.h"
@@ -37,6 +38,7 @@ Cost whole(Inputs in, Inputs out, double operations) {
 constexpr double kSoftmaxOperations = 4;    // subtract, exp, add, scale
 constexpr double kRmsNormOperations = 4;    // square, add, scale, weight
 constexpr double kLayerNormOperations = 7;  // and mean, difference, bias
+constexpr double kStateOperations = 7;      // exp, its product, two of the input, three sums
 constexpr double kRopeOperations = 3;       // four products and two sums a pair
 
 double norm_operations(Inputs in, double each) {
@@ -83,6 +85,25 @@ Cost attend_cost(const Attend& op, Inputs in, Inputs out) {
           pairs * (4 * static_cast<double>(q[2]) + kSoftmaxOperations)};
 }
 
+/// How often each output element of a linear resize is added to.
+double resize_operations(const Resize& op) {
+  return op.kind == ResizeKind::nearest ? 0 : 2 * std::exp2(static_cast<double>(op.size.size()));
+}
+
+double pool_operations(const Pool& op) {
+  double taps = 1;
+  for (const std::int64_t extent : op.window) taps *= static_cast<double>(extent);
+  return taps;
+}
+
+/// Experts that tokens choose are data; this takes as many as there are tokens.
+Cost grouped_linear_cost(Inputs in, Inputs out) {
+  const auto tokens = static_cast<double>(in[0].shape[0]);
+  const double experts = std::min(tokens, static_cast<double>(in[1].shape[0]));
+  return {bytes(in[0]) + bytes_of_rows(in[1], experts) + bytes(in[2]) + bytes(out[0]),
+          2 * count(out[0]) * static_cast<double>(in[0].shape[1])};
+}
+
 }  // namespace
 
 Cost cost(const Op& op, Inputs in, Inputs out) {
@@ -108,11 +129,23 @@ Cost cost(const Op& op, Inputs in, Inputs out) {
             // The base is taken for dead, and so not copied.
             return {2 * bytes(in[1]), 0};
           },
+          [&](const GatherAxis&) -> Cost {
+            return {bytes(in[1]) + 2 * bytes(out[0]), 0};
+          },
+          [&](const ScatterAxis& o) -> Cost {
+            // The base is taken for dead here too.
+            const bool combines = o.kind != ScatterKind::none;
+            return {bytes(in[1]) + (combines ? 3 : 2) * bytes(in[2]),
+                    combines ? count(in[2]) : 0.0};
+          },
+          [&](const Pad&) { return whole(in, out, 0); },
           [&](const Contiguous&) { return whole(in, out, 0); },
           [&](const Reinterpret&) { return whole(in, out, 0); },
           [&](const Repack&) { return whole(in, out, 0); },
           [&](const Concatenate&) { return whole(in, out, 0); },
           [&](const Reduce&) { return whole(in, out, count(in[0])); },
+          [&](const ArgReduce&) { return whole(in, out, count(in[0])); },
+          [&](const TopK&) { return whole(in, out, count(in[0])); },
           [&](const GatedMultiply&) { return whole(in, out, 2 * count(out[0])); },
           [&](const Softmax&) { return whole(in, out, norm_operations(in, kSoftmaxOperations)); },
           [&](const RmsNorm&) { return whole(in, out, norm_operations(in, kRmsNormOperations)); },
@@ -120,6 +153,12 @@ Cost cost(const Op& op, Inputs in, Inputs out) {
             return whole(in, out, norm_operations(in, 1 + kRmsNormOperations));
           },
           [&](const LayerNorm&) {
+            return whole(in, out, norm_operations(in, kLayerNormOperations));
+          },
+          [&](const ChannelNorm&) {
+            return whole(in, out, norm_operations(in, kLayerNormOperations));
+          },
+          [&](const GroupNorm&) {
             return whole(in, out, norm_operations(in, kLayerNormOperations));
           },
           [&](const Matmul&) {
@@ -131,6 +170,19 @@ Cost cost(const Op& op, Inputs in, Inputs out) {
               operations += 2 * count(o) * static_cast<double>(in[0].shape.back());
             }
             return whole(in, out, operations);
+          },
+          [&](const GroupedLinear&) { return grouped_linear_cost(in, out); },
+          [&](const Conv&) {
+            const double taps =
+                in[1].shape[0] == 0 ? 0 : count(in[1]) / static_cast<double>(in[1].shape[0]);
+            return whole(in, out, 2 * count(out[0]) * taps);
+          },
+          [&](const Im2col&) { return whole(in, out, 0); },
+          [&](const Pool& o) { return whole(in, out, count(out[0]) * pool_operations(o)); },
+          [&](const Resize& o) { return whole(in, out, count(out[0]) * resize_operations(o)); },
+          [&](const SelectiveScan&) {
+            return whole(in, out,
+                         kStateOperations * count(in[0]) * static_cast<double>(in[2].shape[1]));
           },
           [&](const Rope& o) {
             return whole(in, out, (kRopeOperations + o.has_bias) * count(in[0]));

@@ -2,6 +2,41 @@
 
 namespace heddle {
 
+namespace {
+
+unsigned kind_of(DType dtype) {
+  switch (info(dtype).kind) {
+    case DTypeKind::boolean:
+      return kBool;
+    case DTypeKind::unsigned_int:
+    case DTypeKind::signed_int:
+      return kInteger;
+    case DTypeKind::floating:
+      return kFloat;
+    case DTypeKind::complex:
+      return kComplex;
+    case DTypeKind::block:
+      return 0;
+  }
+  return 0;
+}
+
+std::string describe(unsigned kinds) {
+  std::string text;
+  const auto add = [&](unsigned kind, const char* word) {
+    if (!(kinds & kind)) return;
+    if (!text.empty()) text += " or ";
+    text += word;
+  };
+  add(kBool, "bool");
+  add(kInteger, "integer");
+  add(kFloat, "floating");
+  add(kComplex, "complex");
+  return text;
+}
+
+}  // namespace
+
 std::string to_string(std::span<const TensorSpec> specs) {
   std::string text;
   for (const TensorSpec& spec : specs) {
@@ -30,6 +65,18 @@ void Operands::check_min_rank(std::size_t i, std::size_t rank, std::string_view 
 void Operands::check_plain(std::size_t i) const {
   check(!is_block(inputs_[i].dtype), "{} is of a block type; cast it to a plain type first",
         inputs_[i]);
+}
+
+void Operands::check_kind(std::size_t i, unsigned kinds) const {
+  check_plain(i);
+  if (kind_of(inputs_[i].dtype) & kinds) return;
+  check(false, "is not defined for {}; its dtype must be {}", inputs_[i], describe(kinds));
+}
+
+void Operands::check_axis(std::size_t i, std::int64_t axis) const {
+  const std::size_t rank = inputs_[i].shape.size();
+  check(axis >= 0 && axis < static_cast<std::int64_t>(rank), "axis {} is outside [0, {}) of {}",
+        axis, rank, inputs_[i]);
 }
 
 void Operands::check_floating(std::size_t i, std::string_view what) const {

@@ -17,6 +17,18 @@ using Specs = InlineVector<TensorSpec, 2>;  // most ops have one output
 
 std::string to_string(std::span<const TensorSpec> specs);  // "f32[2], i32[]"
 
+/// Kinds of dtypes, as a set.
+enum DTypeSet : unsigned {
+  kBool = 1,
+  kInteger = 2,
+  kFloat = 4,
+  kComplex = 8,
+  kReal = kInteger | kFloat,
+  kNumber = kReal | kComplex,
+  kOrdered = kBool | kReal,
+  kPlain = kBool | kNumber,
+};
+
 /// The inputs of an op, with the checks that many ops share. Every failed check names the op.
 class Operands {
  public:
@@ -40,6 +52,9 @@ class Operands {
   void check_rank(std::size_t i, std::size_t rank, std::string_view what) const;
   void check_min_rank(std::size_t i, std::size_t rank, std::string_view what) const;
   void check_plain(std::size_t i) const;
+  /// The dtype of operand `i` is of one of the `kinds`, a DTypeSet.
+  void check_kind(std::size_t i, unsigned kinds) const;
+  void check_axis(std::size_t i, std::int64_t axis) const;
   void check_floating(std::size_t i, std::string_view what) const;
   /// Operand `i` is `what`, and has to be exactly `wanted`.
   void check_spec(std::size_t i, const TensorSpec& wanted, std::string_view what) const;
@@ -84,6 +99,14 @@ Specs infer_op(const WriteRows&, const Operands&);
 Specs infer_op(const Feed&, const Operands&);
 Specs infer_op(const Arange&, const Operands&);
 
+// Along an axis (infer_axis.cpp)
+Specs infer_op(const GatherAxis&, const Operands&);
+Specs infer_op(const ScatterAxis&, const Operands&);
+Specs infer_op(const Pad&, const Operands&);
+Specs infer_op(const Scan&, const Operands&);
+Specs infer_op(const ArgReduce&, const Operands&);
+Specs infer_op(const TopK&, const Operands&);
+
 // Arithmetic (infer_math.cpp)
 Specs infer_op(const Unary&, const Operands&);
 Specs infer_op(const Binary&, const Operands&);
@@ -95,8 +118,17 @@ Specs infer_op(const Softmax&, const Operands&);
 Specs infer_op(const RmsNorm&, const Operands&);
 Specs infer_op(const AddRmsNorm&, const Operands&);
 Specs infer_op(const LayerNorm&, const Operands&);
+Specs infer_op(const ChannelNorm&, const Operands&);
+Specs infer_op(const GroupNorm&, const Operands&);
 Specs infer_op(const Matmul&, const Operands&);
 Specs infer_op(const Linear&, const Operands&);
+Specs infer_op(const GroupedLinear&, const Operands&);
+
+// Over spatial axes (infer_spatial.cpp)
+Specs infer_op(const Conv&, const Operands&);
+Specs infer_op(const Im2col&, const Operands&);
+Specs infer_op(const Pool&, const Operands&);
+Specs infer_op(const Resize&, const Operands&);
 
 // Attention and positions (infer_attention.cpp)
 Specs infer_op(const Rope&, const Operands&);
@@ -104,6 +136,7 @@ Specs infer_op(const RopeTable&, const Operands&);
 Specs infer_op(const RopeWriteRows&, const Operands&);
 Specs infer_op(const Attention&, const Operands&);
 Specs infer_op(const Attend&, const Operands&);
+Specs infer_op(const SelectiveScan&, const Operands&);
 
 /// The shape of operand 0's slice [start:stop:step], once that is checked to be within it (shared
 /// by slice and slice_update).

@@ -158,4 +158,28 @@ Specs infer_op(const Attend& op, const Operands& in) {
   return {in[0]};
 }
 
+Specs infer_op(const SelectiveScan& op, const Operands& in) {
+  in.check_count(6 + std::size_t{op.has_d}, op.has_d ? "x, dt, a, b, c, d, state"  //
+                                                     : "x, dt, a, b, c, state");
+  const Shape &x = in[0].shape, &b = in[3].shape;
+  in.check_rank(0, 3, "x");
+  in.check_spec(0, {DType::f32, x}, "x");
+  in.check_spec(1, in[0], "dt");
+  in.check(in[2].shape.size() == 2 && in[2].shape[0] == x[2],
+           "a is {}; for x {} it must be [{}, N]", in[2], in[0], x[2]);
+  const std::int64_t width = in[2].shape[1];
+  in.check_spec(2, {DType::f32, in[2].shape}, "a");
+  in.check(b.size() == 4 && b[0] == x[0] && b[1] == x[1] && b[3] == width,
+           "b is {}; for x {} and a {} it must be [{}, {}, groups, {}]", in[3], in[0], in[2], x[0],
+           x[1], width);
+  in.check(b[2] > 0 && x[2] % b[2] == 0, "the {} features of x {} do not divide into {} groups",
+           x[2], in[0], b[2]);
+  in.check_spec(3, {DType::f32, b}, "b");
+  in.check_spec(4, in[3], "c");
+  if (op.has_d) in.check_spec(5, {DType::f32, {x[2]}}, "d");
+  const TensorSpec state{DType::f32, {x[0], x[2], width}};
+  in.check_spec(in.size() - 1, state, "the state");
+  return {in[0], state};
+}
+
 }  // namespace heddle

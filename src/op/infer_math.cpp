@@ -1,53 +1,12 @@
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "op/infer.h"
 
 namespace heddle {
 
 namespace {
-
-/// Kinds of dtypes, as a set.
-enum : unsigned { kBool = 1, kInteger = 2, kFloat = 4, kComplex = 8 };
-constexpr unsigned kNumber = kInteger | kFloat | kComplex;
-constexpr unsigned kPlain = kBool | kNumber;
-
-unsigned kind_of(DType dtype) {
-  switch (info(dtype).kind) {
-    case DTypeKind::boolean:
-      return kBool;
-    case DTypeKind::unsigned_int:
-    case DTypeKind::signed_int:
-      return kInteger;
-    case DTypeKind::floating:
-      return kFloat;
-    case DTypeKind::complex:
-      return kComplex;
-    case DTypeKind::block:
-      return 0;
-  }
-  return 0;
-}
-
-std::string describe(unsigned kinds) {
-  std::string text;
-  const auto add = [&](unsigned kind, const char* word) {
-    if (!(kinds & kind)) return;
-    if (!text.empty()) text += " or ";
-    text += word;
-  };
-  add(kBool, "bool");
-  add(kInteger, "integer");
-  add(kFloat, "floating");
-  add(kComplex, "complex");
-  return text;
-}
-
-void check_kind(const Operands& in, std::size_t i, unsigned kinds) {
-  in.check_plain(i);
-  if (kind_of(in[i].dtype) & kinds) return;
-  in.check(false, "is not defined for {}; its dtype must be {}", in[i], describe(kinds));
-}
 
 unsigned accepted(UnaryKind kind) {
   using enum UnaryKind;
@@ -141,14 +100,14 @@ DType reduced_dtype(const Operands& in, ReduceKind kind) {
   switch (kind) {
     case ReduceKind::sum:
     case ReduceKind::prod:
-      check_kind(in, 0, kPlain);
+      in.check_kind(0, kPlain);
       return accumulated(dtype);
     case ReduceKind::mean:
-      check_kind(in, 0, kPlain);
+      in.check_kind(0, kPlain);
       return is_integer(dtype) || dtype == DType::bool_ ? DType::f32 : dtype;
     case ReduceKind::max:
     case ReduceKind::min:
-      check_kind(in, 0, kBool | kInteger | kFloat);
+      in.check_kind(0, kBool | kInteger | kFloat);
       return dtype;
   }
   return dtype;
@@ -163,9 +122,10 @@ void check_reduced_axes(const Operands& in, const Dims& axes) {
   }
 }
 
-/// Operand `first` is x [..., D], the `more` operands before the weight are like it.
+/// Operand 0 is x, the `more` operands before the weight are like it; weight and bias go along
+/// `axis` of it, by default the last.
 void check_norm(const Operands& in, std::size_t more, float eps, bool has_weight, bool has_bias,
-                const char* what) {
+                const char* what, std::optional<std::int64_t> axis = {}) {
   const std::size_t count = 1 + more + has_weight + has_bias;
   if (in.size() != count) {
     in.check_count(
@@ -173,7 +133,8 @@ void check_norm(const Operands& in, std::size_t more, float eps, bool has_weight
   }
   in.check_min_rank(0, 1, "x");
   in.check_floating(0, "x");
-  const std::int64_t width = in[0].shape.back();
+  if (axis) in.check_axis(0, *axis);
+  const std::int64_t width = axis ? in[0].shape[*axis] : in[0].shape.back();
   std::size_t next = 1 + more;
   if (has_weight) in.check_vector(next++, width, in[0].dtype, "the weight");
   if (has_bias) in.check_vector(next++, width, in[0].dtype, "the bias");
@@ -192,14 +153,14 @@ bool is_weight_dtype(DType dtype) {
 
 Specs infer_op(const Unary& op, const Operands& in) {
   in.check_count(1, "x");
-  check_kind(in, 0, accepted(op.kind));
+  in.check_kind(0, accepted(op.kind));
   return {{result_of(op.kind, in[0].dtype), in[0].shape}};
 }
 
 Specs infer_op(const Binary& op, const Operands& in) {
   in.check_count(2, "a, b");
   in.check_one_dtype();
-  check_kind(in, 0, accepted(op.kind));
+  in.check_kind(0, accepted(op.kind));
   return {{gives_bool(op.kind) ? DType::bool_ : in[0].dtype, in.broadcast()}};
 }
 
@@ -207,7 +168,7 @@ Specs infer_op(const Compare& op, const Operands& in) {
   in.check_count(2, "a, b");
   in.check_one_dtype();
   const bool ordered = op.kind != CompareKind::equal && op.kind != CompareKind::not_equal;
-  check_kind(in, 0, ordered ? kPlain & ~kComplex : kPlain);
+  in.check_kind(0, ordered ? kPlain & ~kComplex : kPlain);
   return {{DType::bool_, in.broadcast()}};
 }
 
@@ -215,7 +176,7 @@ Specs infer_op(const Select&, const Operands& in) {
   in.check_count(3, "condition, a, b");
   in.check(in[0].dtype == DType::bool_, "the condition is {}; it must be bool", in[0]);
   in.check_one_dtype(1);
-  check_kind(in, 1, kPlain);
+  in.check_kind(1, kPlain);
   return {{in[1].dtype, in.broadcast()}};
 }
 
@@ -275,6 +236,20 @@ Specs infer_op(const LayerNorm& op, const Operands& in) {
   return {in[0]};
 }
 
+Specs infer_op(const ChannelNorm& op, const Operands& in) {
+  check_norm(in, 0, op.eps, op.has_weight, op.has_bias, "x", op.axis);
+  return {in[0]};
+}
+
+Specs infer_op(const GroupNorm& op, const Operands& in) {
+  check_norm(in, 0, op.eps, op.has_weight, op.has_bias, "x");
+  in.check_min_rank(0, 2, "x");
+  in.check(op.groups > 0 && in[0].shape.back() % op.groups == 0,
+           "the {} channels of x {} do not divide into {} groups", in[0].shape.back(), in[0],
+           op.groups);
+  return {in[0]};
+}
+
 Specs infer_op(const Matmul&, const Operands& in) {
   in.check_count(2, "a, b");
   in.check_min_rank(0, 2, "a");
@@ -315,6 +290,20 @@ Specs infer_op(const Linear&, const Operands& in) {
     outputs.push_back({DType::f32, shape});
   }
   return outputs;
+}
+
+Specs infer_op(const GroupedLinear&, const Operands& in) {
+  in.check_count(3, "x, weights, expert");
+  in.check_rank(0, 2, "x");
+  in.check(in[0].dtype == DType::f32, "x is {}; it must be f32", in[0]);
+  in.check(is_weight_dtype(in[1].dtype),
+           "the weights are {}; they must be f32, f16, bf16 or a block type", in[1]);
+  in.check(in[1].shape.size() == 3 && in[1].shape[2] == in[0].shape[1],
+           "the weights are {}; for x {} they must be [experts, out, {}]", in[1], in[0],
+           in[0].shape[1]);
+  const TensorSpec wanted{DType::i32, {in[0].shape[0]}};
+  in.check(in[2] == wanted, "expert is {}; for x {} it must be {}", in[2], in[0], wanted);
+  return {{DType::f32, {in[0].shape[0], in[1].shape[1]}}};
 }
 
 }  // namespace heddle

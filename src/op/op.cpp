@@ -31,6 +31,12 @@ static_assert(kBinaryNames.size() == static_cast<std::size_t>(BinaryKind::right_
 constexpr std::array<std::string_view, 6> kCompareNames{"equal",      "not_equal", "less",
                                                         "less_equal", "greater",   "greater_equal"};
 constexpr std::array<std::string_view, 5> kReduceNames{"sum", "mean", "max", "min", "prod"};
+constexpr std::array<std::string_view, 5> kScanNames{"sum", "prod", "max", "min", "logaddexp"};
+constexpr std::array<std::string_view, 2> kArgReduceNames{"max", "min"};
+constexpr std::array<std::string_view, 5> kScatterNames{"none", "sum", "prod", "max", "min"};
+constexpr std::array<std::string_view, 2> kPadNames{"constant", "edge"};
+constexpr std::array<std::string_view, 2> kPoolNames{"max", "mean"};
+constexpr std::array<std::string_view, 2> kResizeNames{"nearest", "linear"};
 constexpr std::array<std::string_view, 2> kRopeStyleNames{"interleaved", "split_half"};
 constexpr std::array<std::string_view, 4> kMaskNames{"none", "causal", "boolean", "additive"};
 constexpr std::array<std::string_view, 3> kFeedNames{"whole", "prefix", "row"};
@@ -148,6 +154,24 @@ std::string_view to_string(CompareKind kind) noexcept {
 }
 std::string_view to_string(ReduceKind kind) noexcept {
   return name_in(kReduceNames, kind);
+}
+std::string_view to_string(ScanKind kind) noexcept {
+  return name_in(kScanNames, kind);
+}
+std::string_view to_string(ArgReduceKind kind) noexcept {
+  return name_in(kArgReduceNames, kind);
+}
+std::string_view to_string(ScatterKind kind) noexcept {
+  return name_in(kScatterNames, kind);
+}
+std::string_view to_string(Pad::Mode mode) noexcept {
+  return name_in(kPadNames, mode);
+}
+std::string_view to_string(PoolKind kind) noexcept {
+  return name_in(kPoolNames, kind);
+}
+std::string_view to_string(ResizeKind kind) noexcept {
+  return name_in(kResizeNames, kind);
 }
 std::string_view to_string(RopeStyle style) noexcept {
   return name_in(kRopeStyleNames, style);

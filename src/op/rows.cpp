@@ -72,6 +72,15 @@ std::vector<IndexBound> index_bounds(const Op& op) {
   return std::visit(
       Overloaded{
           [](const GatherRows&) { return Bounds{{.operand = 1, .minimum = 0, .of = 0}}; },
+          [](const GatherAxis& o) {
+            return Bounds{
+                {.operand = 1, .minimum = 0, .of = 0, .axis = static_cast<std::size_t>(o.axis)}};
+          },
+          [](const ScatterAxis& o) {
+            return Bounds{
+                {.operand = 1, .minimum = 0, .of = 0, .axis = static_cast<std::size_t>(o.axis)}};
+          },
+          [](const GroupedLinear&) { return Bounds{{.operand = 2, .minimum = -1, .of = 1}}; },
           [](const WriteRows&) { return Bounds{{.operand = 2, .minimum = -1, .of = 0}}; },
           [](const RopeWriteRows&) { return Bounds{{.operand = 2, .minimum = -1, .of = 0}}; },
           [](const RopeTable& o) {
@@ -127,23 +136,39 @@ bool is_row_operand(const Op& op, std::size_t operand, std::span<const TensorSpe
           [&](const Concatenate& o) { return o.axis != 0; },
           [&](const GatherRows&) { return operand == 1 && has_rows(in[1]); },
           [&](const WriteRows&) { return operand != 0; },
+          [&](const GatherAxis& o) { return o.axis != 0; },
+          [&](const ScatterAxis& o) { return o.axis != 0; },
+          [&](const Pad& o) {
+            return operand == 0 && has_rows(in[0]) && o.low[0] == 0 && o.high[0] == 0;
+          },
           [&](const Unary&) { return along_rows(); },
           [&](const Binary&) { return broadcasting(); },
           [&](const Compare&) { return broadcasting(); },
           [&](const Select&) { return broadcasting(); },
           [&](const GatedMultiply&) { return along_rows(); },
           [&](const Reduce& o) { return has_rows(in[0]) && !contains(o.axes, 0); },
+          [&](const Scan& o) { return o.axis != 0; },
+          [&](const ArgReduce& o) { return o.axis != 0; },
+          [&](const TopK&) { return has_rows_besides_last(in[0]); },
           [&](const Softmax&) { return has_rows_besides_last(in[0]); },
           [&](const RmsNorm&) { return operand == 0 && has_rows_besides_last(in[0]); },
           [&](const AddRmsNorm&) { return operand <= 1 && has_rows_besides_last(in[0]); },
           [&](const LayerNorm&) { return operand == 0 && has_rows_besides_last(in[0]); },
+          [&](const ChannelNorm& o) { return operand == 0 && o.axis != 0; },
+          [&](const GroupNorm&) { return operand == 0; },
           [&](const Matmul&) { return matmul_row_operand(operand, in); },
           [&](const Linear&) { return operand == 0 && has_rows_besides_last(in[0]); },
+          [&](const GroupedLinear&) { return operand != 1; },
+          [&](const Conv&) { return operand == 0; },
+          [&](const Im2col&) { return true; },
+          [&](const Pool&) { return true; },
+          [&](const Resize&) { return true; },
           [&](const Rope& o) { return operand == 0 || operand == 1 + std::size_t{o.has_bias}; },
           [&](const RopeTable& o) { return operand == 0 || !o.by_position || operand == 3; },
           [&](const RopeWriteRows& o) { return rope_write_row_operand(o, operand); },
           [&](const Attention& o) { return attention_row_operand(o, operand, in); },
           [&](const Attend&) { return operand == 0 || operand == 4 || operand == 5; },
+          [&](const SelectiveScan& o) { return operand != 2 && (!o.has_d || operand != 5); },
           [](const auto&) {
             return false;
           },  // leaves, as_strided, repack, slice_update, feed, arange

@@ -31,6 +31,12 @@ TEST_F(PlanDump, Text) {
   EXPECT_THAT(text,
               HasSubstr("3 splits, 0 feed splits, 1 repacks when loaded, 2 copies of 1024 B"));
   EXPECT_THAT(text, HasSubstr("waits for [1]"));
+  EXPECT_THAT(text,
+              testing::ContainsRegex("\n  split 0 on cpu: 1 op, [0-9]+ barriers?; copies %[0-9]+ "
+                                     "\\(512 B\\) to async\n"));
+  EXPECT_THAT(text, testing::ContainsRegex("\n  split 2 on cpu: 2 ops, [0-9]+ barriers?\n"));
+  EXPECT_THAT(text, HasSubstr("\n  ops by device: async 1, cpu 3\n"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("another device was asked for")));
   EXPECT_THAT(text, HasSubstr("output \"y\""));
   // A product of 4 rows with a matrix of 32 by 32: 4 * 32 * 32 multiplications and additions.
   EXPECT_THAT(text, testing::ContainsRegex("linear +1 .* 8192 op"));
@@ -51,6 +57,11 @@ TEST_F(PlanDump, Json) {
   EXPECT_EQ(json["splits"][2]["waits"], nlohmann::json::array({1}));
   EXPECT_EQ(json["load"].size(), 1u);
   EXPECT_EQ(json["figures"]["copies"], 2);
+  EXPECT_EQ(json["figures"]["device_ops"], (nlohmann::json{{"async", 1}, {"cpu", 3}}));
+  EXPECT_TRUE(json["figures"]["host_ops"].empty());
+  EXPECT_EQ(json["splits"][1]["ops"], 1);
+  EXPECT_EQ(json["splits"][1]["copies"], 1);
+  EXPECT_EQ(json["splits"][1]["copied_bytes"], 512);
   EXPECT_EQ(json["figures"]["families"]["linear"]["operations"], 8192.0);
   EXPECT_EQ(json["arenas"].size(), 2u);
   EXPECT_EQ(json["outputs"][0]["name"], "y");

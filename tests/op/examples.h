@@ -13,6 +13,12 @@ struct Example {
   const char* outputs;
 };
 
+/// Windows that move by one over `axes` spatial axes, without padding or dilation.
+inline Windows plain(std::size_t axes) {
+  const Dims ones(axes, 1), zeros(axes, 0);
+  return {ones, zeros, zeros, ones, ones};
+}
+
 inline std::vector<Example> examples() {
   const RopeAngles angles{.dims = 6};
   const RopeAngles with_factors{.style = RopeStyle::interleaved, .dims = 8, .has_factors = true};
@@ -61,6 +67,14 @@ inline std::vector<Example> examples() {
       {GatherRows{DType::f32}, "q4_K[9, 256], i32[5]", "f32[5, 256]"},
       {GatherRows{DType::f16}, "f32[9, 3], u64[2, 5]", "f16[2, 5, 3]"},
       {GatherRows{DType::i32}, "i32[9], i64[]", "i32[]"},
+      {GatherAxis{1}, "bool[2, 5, 3], u8[2, 7, 3]", "bool[2, 7, 3]"},
+      {GatherAxis{0}, "complex64[5], i64[0]", "complex64[0]"},
+      {ScatterAxis{0, ScatterKind::sum}, "complex64[5, 2], i32[3, 2], complex64[3, 2]",
+       "complex64[5, 2]"},
+      {ScatterAxis{1, ScatterKind::max}, "bool[5, 2], u64[5, 9], bool[5, 9]", "bool[5, 2]"},
+      {Pad{Pad::Mode::constant, {0, 2}, {1, 3}}, "f16[2, 0], f16[]", "f16[3, 5]"},
+      {Pad{Pad::Mode::edge, {0, 2}, {0, 3}}, "bool[0, 1]", "bool[0, 6]"},
+      {Pad{}, "i8[], i8[]", "i8[]"},
       {WriteRows{}, "f16[9, 2, 4], f32[3, 2, 4], i32[3]", "f16[9, 2, 4]"},
       {WriteRows{}, "q8_0[9, 64], f32[0, 64], i32[0]", "q8_0[9, 64]"},
       {WriteRows{}, "i64[9], i64[2], i32[2]", "i64[9]"},
@@ -88,18 +102,43 @@ inline std::vector<Example> examples() {
       {Reduce{ReduceKind::max, {0, 1}, false}, "bf16[2, 3]", "bf16[]"},
       {Reduce{ReduceKind::sum, {0}, false}, "f32[0, 3]", "f32[3]"},
       {Reduce{ReduceKind::min, {1}, true}, "bool[0, 3]", "bool[0, 1]"},
+      {Scan{ScanKind::sum, 1}, "bool[2, 3]", "i32[2, 3]"},
+      {Scan{ScanKind::prod, 0, true, true}, "i8[0, 3]", "i8[0, 3]"},
+      {Scan{ScanKind::logaddexp, 2, false, true}, "bf16[2, 1, 3]", "bf16[2, 1, 3]"},
+      {ArgReduce{ArgReduceKind::max, 1, false}, "bf16[2, 3, 4]", "u32[2, 4]"},
+      {ArgReduce{ArgReduceKind::min, 0, true}, "bool[2, 3]", "u32[1, 3]"},
+      {ArgReduce{ArgReduceKind::min, 0, false}, "i64[0, 0]", "u32[0]"},
+      {TopK{2}, "f64[3, 5]", "f64[3, 2], u32[3, 2]"},
+      {TopK{0}, "u16[0]", "u16[0], u32[0]"},
       {Softmax{}, "f16[2, 3]", "f16[2, 3]"},
       {RmsNorm{1e-6f, true, true}, "f16[2, 3], f32[3], f16[3]", "f16[2, 3]"},
       {RmsNorm{1e-6f, false, false}, "f32[3]", "f32[3]"},
       {AddRmsNorm{1e-6f, true, false}, "f32[2, 3], f32[2, 3], f32[3]", "f32[2, 3], f32[2, 3]"},
       {LayerNorm{1e-5f, true, true}, "f32[1, 2, 3], f32[3], f32[3]", "f32[1, 2, 3]"},
       {LayerNorm{1e-5f, false, true}, "bf16[2, 3], bf16[3]", "bf16[2, 3]"},
+      {ChannelNorm{1, 1e-5f, true, true}, "f16[2, 3, 4], f32[3], f16[3]", "f16[2, 3, 4]"},
+      {ChannelNorm{0, 1e-5f, false, false}, "f32[3]", "f32[3]"},
+      {GroupNorm{2, 1e-5f, true, false}, "f64[2, 3, 4], f64[4]", "f64[2, 3, 4]"},
+      {GroupNorm{3, 1e-5f, false, true}, "bf16[2, 3], f32[3]", "bf16[2, 3]"},
       {Matmul{}, "f32[2, 3], f32[3, 4]", "f32[2, 4]"},
       {Matmul{}, "f64[5, 1, 2, 3], f64[6, 3, 4]", "f64[5, 6, 2, 4]"},
       {Matmul{}, "f16[2, 0], f16[0, 4]", "f16[2, 4]"},
       {Linear{}, "f32[256], f16[5, 256]", "f32[5]"},
       {Linear{}, "f32[2, 3, 256], q4_K[8, 256], q8_0[4, 256], bf16[1, 256]",
        "f32[2, 3, 8], f32[2, 3, 4], f32[2, 3, 1]"},
+      {GroupedLinear{}, "f32[3, 256], q4_K[9, 8, 256], i32[3]", "f32[3, 8]"},
+      {GroupedLinear{}, "f32[0, 5], bf16[0, 8, 5], i32[0]", "f32[0, 8]"},
+      {Conv{plain(1)}, "f32[2, 9, 4], f32[6, 3, 4]", "f32[2, 7, 6]"},
+      {Conv{{{2, 1}, {1, 0}, {1, -1}, {1, 2}, {1, 3}}, 2, true},
+       "bf16[2, 9, 5, 4], bf16[6, 3, 2, 2]", "bf16[2, 5, 10, 6]"},
+      {Conv{plain(3)}, "f64[0, 2, 3, 4, 0], f64[0, 2, 3, 4, 0]", "f64[0, 1, 1, 1, 0]"},
+      {Im2col{{3}, plain(1)}, "bool[2, 9, 4]", "bool[2, 7, 12]"},
+      {Im2col{{2, 2}, {{2, 2}, {1, 0}, {0, 0}, {2, 1}, {1, 1}}}, "f16[1, 4, 4, 3]",
+       "f16[1, 2, 2, 12]"},
+      {Pool{PoolKind::max, {2, 3}, {2, 3}, {0, 2}, {1, 0}}, "i32[2, 5, 7, 3]", "i32[2, 3, 3, 3]"},
+      {Pool{PoolKind::mean, {3}, {1}, {1}, {1}, false}, "f32[2, 5, 3]", "f32[2, 5, 3]"},
+      {Resize{ResizeKind::nearest, {4, 1}}, "bool[2, 3, 5, 2]", "bool[2, 4, 1, 2]"},
+      {Resize{ResizeKind::linear, {4}, true}, "f16[0, 3, 2]", "f16[0, 4, 2]"},
       {Rope{angles, false}, "f32[5, 2, 8], i32[5]", "f32[5, 2, 8]"},
       {Rope{with_factors, true}, "f16[5, 2, 8], f16[16], i32[5], f32[4]", "f16[5, 2, 8]"},
       {RopeTable{RopeStyle::split_half, true}, "f32[5, 2, 8], f32[99, 3], f32[99, 3], i32[5]",
@@ -119,6 +158,14 @@ inline std::vector<Example> examples() {
       {Attend{.scale = 0.5f, .block_size = 32},
        "f32[3, 4, 32], q8_0[64, 2, 32], f16[64, 2, 32], i32[2, 2], i32[3], i32[3], i32[2]",
        "f32[3, 4, 32]"},
+      {SelectiveScan{},
+       "f32[2, 5, 6], f32[2, 5, 6], f32[6, 4], f32[2, 5, 3, 4], f32[2, 5, 3, 4], "
+       "f32[6], f32[2, 6, 4]",
+       "f32[2, 5, 6], f32[2, 6, 4]"},
+      {SelectiveScan{false},
+       "f32[2, 0, 6], f32[2, 0, 6], f32[6, 4], f32[2, 0, 1, 4], "
+       "f32[2, 0, 1, 4], f32[2, 6, 4]",
+       "f32[2, 0, 6], f32[2, 6, 4]"},
   };
 }
 

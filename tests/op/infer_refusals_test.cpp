@@ -5,6 +5,7 @@
 
 #include "heddle/error.h"
 #include "heddle/op.h"
+#include "op/examples.h"
 #include "support/specs.h"
 
 namespace heddle {
@@ -240,9 +241,141 @@ std::vector<Refusal> attention() {
   };
 }
 
+std::vector<Refusal> along_axes() {
+  using Mode = Pad::Mode;
+  return {
+      {GatherAxis{2}, "f32[2, 3], i32[2, 3]", "axis 2 is outside [0, 2)"},
+      {GatherAxis{-1}, "f32[2, 3], i32[2, 3]", "axis -1 is outside"},
+      {GatherAxis{0}, "f32[], i32[]", "axis 0 is outside [0, 0)"},
+      {GatherAxis{0}, "f32[2, 3], f32[2, 3]", "indices are f32[2, 3]; they must be integers"},
+      {GatherAxis{0}, "f32[2, 3], i32[2]", "indices i32[2] do not fit f32[2, 3]"},
+      {GatherAxis{0}, "f32[2, 3], i32[2, 1]", "must agree but along axis 0"},
+      {GatherAxis{0}, "q8_0[2, 32], i32[2, 32]", "block type"},
+      {GatherAxis{0}, "f32[2]", "takes 2 inputs (x, indices)"},
+      {ScatterAxis{0}, "f32[2], i32[3], f32[2]", "updates is f32[2]; it must be f32[3]"},
+      {ScatterAxis{0}, "f32[2], i32[3], f16[3]", "updates is f16[3]; it must be f32[3]"},
+      {ScatterAxis{0, ScatterKind::max}, "complex64[2], i32[2], complex64[2]",
+       "is not defined for complex64[2]"},
+      {ScatterAxis{0}, "f32[2], bool[2], f32[2]", "indices are bool[2]"},
+      {Pad{Mode::constant, {1}, {1}}, "f32[2]", "takes 2 inputs (x, value)"},
+      {Pad{Mode::edge, {1}, {1}}, "f32[2], f32[]", "takes 1 input (x)"},
+      {Pad{Mode::constant, {1}, {1}}, "f32[2], i32[]", "the value is i32[]; it must be f32[]"},
+      {Pad{Mode::constant, {1}, {1}}, "f32[2], f32[1]", "the value is f32[1]"},
+      {Pad{Mode::edge, {1}, {1, 1}}, "f32[2, 2]", "low [1] and high [1, 1] do not fit"},
+      {Pad{Mode::edge, {0, -1}, {0, 2}}, "f32[2, 2]", "axis 1 of f32[2, 2] by -1 and 2"},
+      {Pad{Mode::edge, {1, 0}, {0, 0}}, "f32[0, 2]", "axis 0 of f32[0, 2] has no edge"},
+      {Pad{Mode::edge, {kHuge}, {kHuge}}, "f32[2]", "overflows"},
+      {Pad{Mode::edge, {1}, {1}}, "q8_0[32]", "block type"},
+      {Scan{ScanKind::sum, 1}, "f32[2]", "axis 1 is outside [0, 1)"},
+      {Scan{ScanKind::max, 0}, "complex64[2]", "must be bool or integer or floating"},
+      {Scan{ScanKind::logaddexp, 0}, "i32[2]", "must be floating"},
+      {Scan{}, "q8_0[32]", "block type"},
+      {ArgReduce{ArgReduceKind::max, 1}, "f32[2]", "axis 1 is outside [0, 1)"},
+      {ArgReduce{ArgReduceKind::max, 1}, "f32[2, 0]", "argmax of nothing: f32[2, 0] over axis 1"},
+      {ArgReduce{ArgReduceKind::min, 0}, "complex64[2]", "not defined"},
+      {ArgReduce{ArgReduceKind::min, 0}, "u8[4294967296]", "more than u32"},
+      {TopK{3}, "f32[9, 2]", "the 3 largest of rows of f32[9, 2]"},
+      {TopK{-1}, "f32[2]", "the -1 largest"},
+      {TopK{1}, "f32[]", "at least 1 dimension"},
+      {TopK{1}, "complex64[2]", "not defined"},
+      {TopK{1}, "u8[4294967296]", "more than u32"},
+      {ChannelNorm{2}, "f32[2, 3], f32[3], f32[3]", "axis 2 is outside"},
+      {ChannelNorm{0}, "f32[2, 3], f32[3], f32[3]", "the weight is f32[3]; it must be f32[2]"},
+      {GroupNorm{2}, "f32[2, 3], f32[3], f32[3]", "3 channels of x f32[2, 3] do not divide into 2"},
+      {GroupNorm{0}, "f32[2, 3], f32[3], f32[3]", "0 groups"},
+      {GroupNorm{1}, "f32[3], f32[3], f32[3]", "at least 2 dimensions"},
+      {GroupNorm{1, -1.0f}, "f32[2, 3], f32[3], f32[3]", "eps -1"},
+  };
+}
+
+std::vector<Refusal> spatial() {
+  const Windows one = plain(1);
+  const auto with = [&](auto field, Dims value) {
+    Windows windows = one;
+    windows.*field = value;
+    return windows;
+  };
+  using W = Windows;
+  return {
+      {GroupedLinear{}, "f32[3, 4], f32[2, 5, 4]", "takes 3 inputs (x, weights, expert)"},
+      {GroupedLinear{}, "f16[3, 4], f32[2, 5, 4], i32[3]", "x is f16[3, 4]; it must be f32"},
+      {GroupedLinear{}, "f32[3, 4], f32[5, 4], i32[3]", "they must be [experts, out, 4]"},
+      {GroupedLinear{}, "f32[3, 4], f32[2, 5, 3], i32[3]", "they must be [experts, out, 4]"},
+      {GroupedLinear{}, "f32[3, 4], f64[2, 5, 4], i32[3]", "a block type"},
+      {GroupedLinear{}, "f32[3, 4], f32[2, 5, 4], i32[2]",
+       "expert is i32[2]; for x f32[3, 4] it must be i32[3]"},
+      {GroupedLinear{}, "f32[3, 4], f32[2, 5, 4], u32[3]", "expert is u32[3]"},
+      {Conv{one}, "f32[2, 9], f32[6, 3]", "it must be [N, spatial..., C]"},
+      {Conv{one}, "f32[2, 1, 1, 1, 1, 9], f32[6, 3]", "1 to 3 spatial axes"},
+      {Conv{one}, "f32[2, 0, 4], f32[6, 3, 4]", "nothing along its spatial axis 1"},
+      {Conv{one}, "i32[2, 9, 4], i32[6, 3, 4]", "x is i32[2, 9, 4]"},
+      {Conv{one}, "f32[2, 9, 4], f16[6, 3, 4]", "differ in dtype"},
+      {Conv{one}, "f32[2, 9, 4], f32[6, 3, 5]", "in 1 group they must be [O, spatial..., 4]"},
+      {Conv{one, 2}, "f32[2, 9, 4], f32[6, 3, 4]", "in 2 groups they must be [O, spatial..., 2]"},
+      {Conv{one, 3}, "f32[2, 9, 4], f32[6, 3, 1]", "4 channels of x f32[2, 9, 4] do not divide"},
+      {Conv{one, 0}, "f32[2, 9, 4], f32[6, 3, 1]", "0 groups"},
+      {Conv{one, 2}, "f32[2, 9, 4], f32[5, 3, 2]", "the 5 outputs of weights f32[5, 3, 2]"},
+      {Conv{one}, "f32[2, 9, 4], f32[6, 0, 4]", "the weights' extent [0]"},
+      {Conv{one}, "f32[2, 9, 4], f32[6, 10, 4]", "a window of 10 does not fit the 9 elements"},
+      {Conv{with(&W::kernel_dilation, {5})}, "f32[2, 9, 4], f32[6, 3, 4]", "a window of 11"},
+      {Conv{with(&W::padding_low, {-7})}, "f32[2, 9, 4], f32[6, 3, 4]", "the 2 elements"},
+      {Conv{with(&W::stride, {0})}, "f32[2, 9, 4], f32[6, 3, 4]", "stride [0]"},
+      {Conv{with(&W::stride, {1, 1})}, "f32[2, 9, 4], f32[6, 3, 4]", "stride [1, 1] has 2 entries"},
+      {Conv{with(&W::input_dilation, {0})}, "f32[2, 9, 4], f32[6, 3, 4]", "input_dilation [0]"},
+      {Conv{with(&W::padding_high, {kHuge})}, "f32[2, 9, 4], f32[6, 3, 4]", "padding_high"},
+      {Conv{with(&W::input_dilation, {2147483647})}, "f32[0, 4611686018427387904, 4], f32[6, 3, 4]",
+       "overflow"},
+      {Im2col{{3, 3}, one}, "f32[2, 9, 4]", "window [3, 3] has 2 entries"},
+      {Im2col{{0}, one}, "f32[2, 9, 4]", "window [0]"},
+      {Im2col{{10}, one}, "f32[2, 9, 4]", "a window of 10"},
+      {Im2col{{2}, with(&W::kernel_dilation, {9})}, "f32[2, 9, 4]", "a window of 10"},
+      {Im2col{{2}, one}, "f32[0, 9, 4611686018427387904]", "overflow"},
+      {Im2col{{1}, one}, "q8_0[2, 9, 32]", "block type"},
+      {Pool{PoolKind::mean, {2}, {1}, {0}, {0}}, "i32[2, 9, 4]", "must be floating"},
+      {Pool{PoolKind::max, {2}, {1}, {0}, {0}}, "bool[2, 9, 4]", "integer or floating"},
+      {Pool{PoolKind::max, {2}, {1}, {2}, {0}}, "f32[2, 9, 4]", "smaller than the window, 2"},
+      {Pool{PoolKind::max, {2}, {1}, {0}, {-1}}, "f32[2, 9, 4]", "padding_high [-1]"},
+      {Pool{PoolKind::max, {2}, {0}, {0}, {0}}, "f32[2, 9, 4]", "stride [0]"},
+      {Pool{PoolKind::max, {10}, {1}, {0}, {0}}, "f32[2, 9, 4]", "a window of 10"},
+      {Pool{PoolKind::max, {}, {}, {}, {}}, "f32[2, 9, 4]", "window [] has 0 entries"},
+      {Resize{ResizeKind::nearest, {0}}, "f32[2, 9, 4]", "size [0]"},
+      {Resize{ResizeKind::nearest, {1, 1}}, "f32[2, 9, 4]", "size [1, 1] has 2 entries"},
+      {Resize{ResizeKind::linear, {3}}, "i32[2, 9, 4]", "must be floating"},
+      {Resize{ResizeKind::nearest, {3}}, "q8_0[2, 9, 32]", "block type"},
+      {Resize{ResizeKind::nearest, {3}}, "f32[0, 4294967296, 4]", "longer than 2147483647"},
+  };
+}
+
+std::vector<Refusal> state_spaces() {
+  const auto scan = [](const char* inputs, const char* says) {
+    return Refusal{SelectiveScan{false}, inputs, says};
+  };
+  return {
+      {SelectiveScan{}, "f32[2, 5, 6]", "takes 7 inputs (x, dt, a, b, c, d, state)"},
+      scan("f32[2, 5, 6]", "takes 6 inputs (x, dt, a, b, c, state)"),
+      scan("f32[5, 6], f32[5, 6], f32[6, 4], f32[5, 1, 4], f32[5, 1, 4], f32[6, 4]",
+           "x is f32[5, 6]; it must have 3 dimensions"),
+      scan("f16[2, 5, 6], f32[2, 5, 6], f32[6, 4], f32[2, 5, 1, 4], f32[2, 5, 1, 4], f32[2, 6, 4]",
+           "x is f16[2, 5, 6]; it must be f32"),
+      scan("f32[2, 5, 6], f32[2, 5, 1], f32[6, 4], f32[2, 5, 1, 4], f32[2, 5, 1, 4], f32[2, 6, 4]",
+           "dt is f32[2, 5, 1]"),
+      scan("f32[2, 5, 6], f32[2, 5, 6], f32[5, 4], f32[2, 5, 1, 4], f32[2, 5, 1, 4], f32[2, 6, 4]",
+           "it must be [6, N]"),
+      scan("f32[2, 5, 6], f32[2, 5, 6], f32[6, 4], f32[2, 5, 4], f32[2, 5, 4], f32[2, 6, 4]",
+           "it must be [2, 5, groups, 4]"),
+      scan("f32[2, 5, 6], f32[2, 5, 6], f32[6, 4], f32[2, 5, 4, 4], f32[2, 5, 4, 4], f32[2, 6, 4]",
+           "do not divide into 4 groups"),
+      scan("f32[2, 5, 6], f32[2, 5, 6], f32[6, 4], f32[2, 5, 1, 4], f32[2, 5, 2, 4], f32[2, 6, 4]",
+           "c is f32[2, 5, 2, 4]"),
+      scan("f32[2, 5, 6], f32[2, 5, 6], f32[6, 4], f32[2, 5, 1, 4], f32[2, 5, 1, 4], f32[2, 4, 6]",
+           "the state is f32[2, 4, 6]; it must be f32[2, 6, 4]"),
+  };
+}
+
 std::vector<Refusal> all_refusals() {
   std::vector<Refusal> all;
-  for (auto* group : {leaves_and_views, movement, arithmetic, attention}) {
+  for (auto* group :
+       {leaves_and_views, movement, arithmetic, along_axes, spatial, attention, state_spaces}) {
     for (Refusal& refusal : group()) all.push_back(std::move(refusal));
   }
   return all;

@@ -77,6 +77,15 @@ TEST(Op, PrintsAsItIs) {
       {SliceUpdate{{0}, {2}, {1}}, "slice_update(start=[0], stop=[2], step=[1])"},
       {Rope{{.style = RopeStyle::interleaved, .dims = 4}, true},
        "rope(style=interleaved, dims=4, base=10000, scale=1, has_factors=false, has_bias=true)"},
+      {Scan{ScanKind::logaddexp, 1, true},
+       "scan(kind=logaddexp, axis=1, reverse=true, exclusive=false)"},
+      {ScatterAxis{1, ScatterKind::none}, "scatter_axis(axis=1, kind=none)"},
+      {Pad{Pad::Mode::edge, {1}, {2}}, "pad(mode=edge, low=[1], high=[2])"},
+      {Pool{PoolKind::mean, {2}, {1}, {0}, {1}},
+       "pool(kind=mean, window=[2], stride=[1], padding_low=[0], padding_high=[1], "
+       "count_padding=true)"},
+      {Resize{ResizeKind::linear, {3}}, "resize(kind=linear, size=[3], align_corners=false)"},
+      {ArgReduce{ArgReduceKind::min, 2}, "arg_reduce(kind=min, axis=2, keepdims=false)"},
       {Attend{.scale = 0.125f}, "attend(scale=0.125, block_size=32, window=0)"},
   };
   for (const auto& [op, text] : cases) EXPECT_EQ(to_string(op), text);

@@ -3,6 +3,7 @@
 // against it.
 #pragma once
 
+#include <complex>
 #include <cstddef>
 #include <vector>
 
@@ -57,9 +58,15 @@ Values reference_binary(const Binary& op, const Values& a, const Values& b);
 Values reference_compare(const Compare& op, const Values& a, const Values& b);
 Values reference_cast(const Cast& op, const Values& x);
 Values reference_reduce(const Reduce& op, const Values& x);
+/// What a reduction to `dtype` makes of two of its values.
+std::complex<Number> reference_combine(ReduceKind kind, DType dtype, std::complex<Number> a,
+                                       std::complex<Number> b);
 /// `activation` of one number.
 Number reference_activation(UnaryKind activation, Number x);
 
+// Each gives nothing for ops that are not its own.
+std::vector<Values> reference_axis(const Op& op, const std::vector<Values>& inputs);
+std::vector<Values> reference_spatial(const Op& op, const std::vector<Values>& inputs);
 std::vector<Values> reference_rows(const Op& op, const std::vector<Values>& inputs);
 std::vector<Values> reference_products(const Op& op, const std::vector<Values>& inputs);
 

@@ -378,7 +378,23 @@ Values reference_cast(const Cast& op, const Values& x) {
 
 namespace {
 
-Complex combine(ReduceKind kind, DType dtype, Complex a, Complex b) {
+Number identity(ReduceKind kind) {
+  switch (kind) {
+    case ReduceKind::prod:
+      return 1;
+    case ReduceKind::max:
+      return -std::numeric_limits<Number>::infinity();
+    case ReduceKind::min:
+      return std::numeric_limits<Number>::infinity();
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+std::complex<Number> reference_combine(ReduceKind kind, DType dtype, std::complex<Number> a,
+                                       std::complex<Number> b) {
   const bool whole = is_whole(dtype);
   const auto wide = [](Complex c) { return static_cast<Wide>(c.real()); };
   switch (kind) {
@@ -396,21 +412,6 @@ Complex combine(ReduceKind kind, DType dtype, Complex a, Complex b) {
   return a;
 }
 
-Number identity(ReduceKind kind) {
-  switch (kind) {
-    case ReduceKind::prod:
-      return 1;
-    case ReduceKind::max:
-      return -std::numeric_limits<Number>::infinity();
-    case ReduceKind::min:
-      return std::numeric_limits<Number>::infinity();
-    default:
-      return 0;
-  }
-}
-
-}  // namespace
-
 Values reference_reduce(const Reduce& op, const Values& x) {
   Values out(result_spec(op, {&x}));
   Shape kept = x.spec.shape;
@@ -423,7 +424,7 @@ Values reference_reduce(const Reduce& op, const Values& x) {
   std::size_t next = 0;
   for_each_index(x.spec.shape, [&](const Dims& index) {
     const std::size_t to = broadcast_index(kept, index);
-    set(out, to, combine(op.kind, out.spec.dtype, value(out, to), value(x, next++)));
+    set(out, to, reference_combine(op.kind, out.spec.dtype, value(out, to), value(x, next++)));
   });
   for (std::size_t i = 0; op.kind == ReduceKind::mean && i < out.real.size(); ++i) {
     set(out, i, value(out, i) / count);

@@ -50,6 +50,39 @@ std::vector<Values> linear(const std::vector<Values>& in) {
   return outputs;
 }
 
+Values grouped_linear(const Values& x, const Values& weights, const Values& expert) {
+  const std::int64_t width = weights.spec.shape[1], depth = x.spec.shape[1];
+  Values out({DType::f32, {x.spec.shape[0], width}});
+  for_each_index(out.spec.shape, [&](const Dims& index) {
+    const auto e = static_cast<std::int64_t>(expert.real[static_cast<std::size_t>(index[0])]);
+    Number& sum = out.real[flat_index(out.spec.shape, index)];
+    for (std::int64_t k = 0; e >= 0 && k < depth; ++k) {
+      sum += at(x, {index[0], k}) * at(weights, {e, index[1], k});
+    }
+  });
+  return out;
+}
+
+std::vector<Values> selective_scan(const SelectiveScan& op, const std::vector<Values>& in) {
+  const Shape& shape = in[0].spec.shape;
+  const std::int64_t per_group = shape[2] / in[3].spec.shape[2], width = in[2].spec.shape[1];
+  Values y(in[0].spec), state = in.back();
+  for_each_index({shape[0], shape[2]}, [&](const Dims& index) {
+    const std::int64_t batch = index[0], i = index[1], g = i / per_group;
+    for (std::int64_t t = 0; t < shape[1]; ++t) {
+      const Number x = at(in[0], {batch, t, i}), dt = at(in[1], {batch, t, i});
+      Number sum = op.has_d ? in[5].real[static_cast<std::size_t>(i)] * x : 0;
+      for (std::int64_t n = 0; n < width; ++n) {
+        Number& h = state.real[flat_index(state.spec.shape, {batch, i, n})];
+        h = std::exp(dt * at(in[2], {i, n})) * h + dt * x * at(in[3], {batch, t, g, n});
+        sum += h * at(in[4], {batch, t, g, n});
+      }
+      y.real[flat_index(shape, {batch, t, i})] = sum;
+    }
+  });
+  return {y, state};
+}
+
 /// softmax(scores) weighs values; scores of -inf take no part, and none at all gives zeros.
 class Weighing {
  public:
@@ -173,6 +206,8 @@ Values attend(const Attend& op, const std::vector<Values>& in) {
 std::vector<Values> reference_products(const Op& op, const std::vector<Values>& in) {
   if (std::holds_alternative<Matmul>(op)) return {matmul(in[0], in[1])};
   if (std::holds_alternative<Linear>(op)) return linear(in);
+  if (std::holds_alternative<GroupedLinear>(op)) return {grouped_linear(in[0], in[1], in[2])};
+  if (const auto* o = std::get_if<SelectiveScan>(&op)) return selective_scan(*o, in);
   if (const auto* o = std::get_if<Attention>(&op)) return {attention(*o, in)};
   if (const auto* o = std::get_if<Attend>(&op)) return {attend(*o, in)};
   return {};

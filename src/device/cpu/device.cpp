@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/settings.h"
 #include "base/system.h"
+#include "device/cpu/isa.h"
 #include "device/cpu/kernel.h"
 #include "device/cpu/stream.h"
 #include "device/sanitizer.h"
@@ -34,6 +35,20 @@ class ImportedBuffer final : public Buffer {
  private:
   std::shared_ptr<const void> owner_;
 };
+
+// ---- What there is
+
+std::string instructions() {
+  switch (isa()) {
+    case Isa::avx512:
+      return "AVX-512";
+    case Isa::avx2:
+      return "AVX2";
+    case Isa::portable:
+      break;
+  }
+  return "portable";
+}
 
 // ---- Memory
 
@@ -78,6 +93,15 @@ constexpr PrepareFamily family() {
     return prepare_elementwise;
   }
   if constexpr (one_of<T, Reduce, Softmax>) return prepare_reduce;
+  if constexpr (one_of<T, Scan>) return prepare_scan;
+  if constexpr (one_of<T, ArgReduce, TopK>) return prepare_arg_reductions;
+  if constexpr (one_of<T, GatherAxis, ScatterAxis>) return prepare_axis_indices;
+  if constexpr (one_of<T, Pad>) return prepare_pad;
+  if constexpr (one_of<T, Conv, Im2col>) return prepare_conv;
+  if constexpr (one_of<T, Pool, Resize>) return prepare_pool;
+  if constexpr (one_of<T, GroupedLinear>) return prepare_grouped_linear;
+  if constexpr (one_of<T, ChannelNorm, GroupNorm>) return prepare_channel_norm;
+  if constexpr (one_of<T, SelectiveScan>) return prepare_selective_scan;
   if constexpr (one_of<T, RmsNorm, AddRmsNorm, LayerNorm>) return prepare_norm;
   if constexpr (one_of<T, GatherRows, WriteRows, Feed>) return prepare_rows;
   if constexpr (one_of<T, Rope, RopeTable, RopeWriteRows>) return prepare_rope;
@@ -100,7 +124,7 @@ bool takes_negative_strides(const Op& op) {
   return std::visit(
       []<class T>(const T&) {
         return one_of<T, Contiguous, Reinterpret, Concatenate, SliceUpdate, Cast, Unary, Binary,
-                      Compare, Select, GatedMultiply, Reduce, Softmax>;
+                      Compare, Select, GatedMultiply, Reduce, Softmax, Pad>;
       },
       op);
 }
@@ -125,6 +149,13 @@ class CpuDevice final : public Device {
  public:
   std::string_view name() const noexcept override { return "cpu"; }
   std::size_t alignment() const noexcept override { return kAlignment; }
+  DeviceInfo describe() const override {
+    return {.hardware = processor_name(),
+            .memory = available_memory(),
+            .details = {{"instructions", instructions()},
+                        {"processors", std::to_string(available_processors())},
+                        {"threads", std::to_string(default_threads())}}};
+  }
 
   Prepared prepare(const Op& op, std::span<const OperandSpec> inputs,
                    std::span<const OperandSpec> outputs) override {

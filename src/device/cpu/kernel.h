@@ -68,14 +68,23 @@ Prepared prepare_copy(const PrepareArgs&);  // contiguous, view, concatenate, sl
 Prepared prepare_cast(const PrepareArgs&);  // cast, dequantising included
 Prepared prepare_elementwise(const PrepareArgs&);  // unary, binary, compare, select, gated_multiply
 Prepared prepare_reduce(const PrepareArgs&);       // reduce, softmax
-Prepared prepare_norm(const PrepareArgs&);         // rms_norm, add_rms_norm, layer_norm
-Prepared prepare_rows(const PrepareArgs&);         // gather_rows, write_rows, feed
-Prepared prepare_rope(const PrepareArgs&);         // rope, rope_table, rope_write_rows
-Prepared prepare_repack(const PrepareArgs&);       // repack
-Prepared prepare_linear(const PrepareArgs&);       // linear, all weight types and layouts
-Prepared prepare_matmul(const PrepareArgs&);       // matmul
-Prepared prepare_attention(const PrepareArgs&);    // attention
-Prepared prepare_attend(const PrepareArgs&);       // attend
+Prepared prepare_scan(const PrepareArgs&);         // scan
+Prepared prepare_arg_reductions(const PrepareArgs&);  // arg_reduce, top_k
+Prepared prepare_axis_indices(const PrepareArgs&);    // gather_axis, scatter_axis
+Prepared prepare_pad(const PrepareArgs&);
+Prepared prepare_conv(const PrepareArgs&);  // conv, im2col
+Prepared prepare_pool(const PrepareArgs&);  // pool, resize
+Prepared prepare_grouped_linear(const PrepareArgs&);
+Prepared prepare_channel_norm(const PrepareArgs&);  // channel_norm, group_norm
+Prepared prepare_selective_scan(const PrepareArgs&);
+Prepared prepare_norm(const PrepareArgs&);       // rms_norm, add_rms_norm, layer_norm
+Prepared prepare_rows(const PrepareArgs&);       // gather_rows, write_rows, feed
+Prepared prepare_rope(const PrepareArgs&);       // rope, rope_table, rope_write_rows
+Prepared prepare_repack(const PrepareArgs&);     // repack
+Prepared prepare_linear(const PrepareArgs&);     // linear, all weight types and layouts
+Prepared prepare_matmul(const PrepareArgs&);     // matmul
+Prepared prepare_attention(const PrepareArgs&);  // attention
+Prepared prepare_attend(const PrepareArgs&);     // attend
 
 /// The packed layout in which the op would best read weight operand `operand`, if any; linear's.
 std::optional<LayoutKind> preferred_weight_layout(const Op& op, std::size_t operand,

@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "device/cpu/block_io.h"
+#include "device/cpu/combine.h"
 #include "device/cpu/kernel.h"
 #include "device/cpu/parallel.h"
 #include "device/cpu/row_ops.h"
@@ -19,62 +20,6 @@
 namespace heddle::cpu {
 
 namespace {
-
-// ---- What is combined
-
-template <class T>
-using Unsigned = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
-
-struct Sum {
-  template <class A>
-  static constexpr A identity() {
-    return A{};
-  }
-  template <class A>
-  A operator()(A a, A b) const {
-    if constexpr (std::is_integral_v<A>) {
-      return static_cast<A>(static_cast<Unsigned<A>>(a) + static_cast<Unsigned<A>>(b));
-    } else {
-      return a + b;
-    }
-  }
-};
-struct Prod {
-  template <class A>
-  static constexpr A identity() {
-    return A(1);
-  }
-  template <class A>
-  A operator()(A a, A b) const {
-    if constexpr (std::is_integral_v<A>) {
-      return static_cast<A>(static_cast<Unsigned<A>>(a) * static_cast<Unsigned<A>>(b));
-    } else {
-      return a * b;
-    }
-  }
-};
-struct Max {  // NaN in, NaN out
-  template <class A>
-  static constexpr A identity() {
-    using Limits = std::numeric_limits<A>;
-    return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
-  }
-  template <class A>
-  A operator()(A a, A b) const {
-    return a > b || a != a ? a : b;
-  }
-};
-struct Min {
-  template <class A>
-  static constexpr A identity() {
-    using Limits = std::numeric_limits<A>;
-    return Limits::has_infinity ? Limits::infinity() : Limits::max();
-  }
-  template <class A>
-  A operator()(A a, A b) const {
-    return a < b || a != a ? a : b;
-  }
-};
 
 /// The type in which a kind accumulates T.
 template <class Kind, class T>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <complex>
+#include <cstddef>
 #include <cstdint>
 
 #include "heddle/dtype.h"
@@ -43,6 +44,22 @@ auto with_compute_type(DType dtype, const F& f) -> decltype(f(TypeTag<float>{}))
       return f(TypeTag<std::complex<float>>{});
     default:
       return f(TypeTag<float>{});
+  }
+}
+
+/// Calls f(TypeTag<U>{}) with the unsigned integer that is as large as an item of a plain dtype:
+/// for what only moves them.
+template <class F>
+auto with_item_type(std::size_t item, const F& f) -> decltype(f(TypeTag<std::uint8_t>{})) {
+  switch (item) {
+    case 1:
+      return f(TypeTag<std::uint8_t>{});
+    case 2:
+      return f(TypeTag<std::uint16_t>{});
+    case 4:
+      return f(TypeTag<std::uint32_t>{});
+    default:
+      return f(TypeTag<std::uint64_t>{});
   }
 }
 

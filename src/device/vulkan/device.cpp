@@ -29,6 +29,17 @@ constexpr PrepareFamily family() {
   if constexpr (one_of<T, Unary, Binary, Compare, Select, GatedMultiply>) {
     return prepare_elementwise;
   }
+  if constexpr (one_of<T, Contiguous, Reinterpret, Concatenate, SliceUpdate, Arange>) {
+    return prepare_copy;
+  }
+  if constexpr (one_of<T, Cast>) return prepare_cast;
+  if constexpr (one_of<T, GatherRows, WriteRows, Feed>) return prepare_rows;
+  if constexpr (one_of<T, Rope, RopeTable, RopeWriteRows>) return prepare_rope;
+  if constexpr (one_of<T, Linear>) return prepare_linear;
+  if constexpr (one_of<T, Matmul>) return prepare_matmul;
+  if constexpr (one_of<T, Reduce, Softmax>) return prepare_reduce;
+  if constexpr (std::is_same_v<T, Attend>) return prepare_attend;
+  if constexpr (one_of<T, RmsNorm, AddRmsNorm, LayerNorm>) return prepare_norm;
   return nullptr;  // leaves and views: nothing to compute
 }
 
@@ -66,7 +77,10 @@ class VulkanDevice final : public Device, private LifeSource {
   std::size_t alignment() const noexcept override { return kAlignment; }
   DeviceInfo describe() const override;
   DeviceCounts counts() const override;
-  std::uint64_t generation() const noexcept override { return losses_.load(); }
+  std::uint64_t generation() const noexcept override { return losses_->load(); }
+  bool shares_host_memory() const noexcept override {
+    return physical_.limits.shares_memory && !overrides_.hides_memory;
+  }
 
   Prepared prepare(const Op& op, std::span<const OperandSpec> inputs,
                    std::span<const OperandSpec> outputs) override;
@@ -100,7 +114,9 @@ class VulkanDevice final : public Device, private LifeSource {
   const LimitOverrides overrides_;
   const std::shared_ptr<Counters> counters_ = std::make_shared<Counters>();
   const std::shared_ptr<DispatchCounts> dispatches_ = std::make_shared<DispatchCounts>();
-  std::atomic<std::uint64_t> losses_{0};
+  // Shared, since the last context may outlive its device.
+  const std::shared_ptr<std::atomic<std::uint64_t>> losses_ =
+      std::make_shared<std::atomic<std::uint64_t>>(0);
 
   std::mutex mutex_;
   std::shared_ptr<Life> life_;                // null before the first use
@@ -128,8 +144,8 @@ std::shared_ptr<Life> VulkanDevice::life() {
 std::shared_ptr<Life> VulkanDevice::open() {
   read_fault_setting();
   auto life = std::make_shared<Life>();
-  life->context = Context::open(physical_, {name_, overrides_, losses_.load(), counters_});
-  life->context->on_lost = [this] { ++losses_; };
+  life->context = Context::open(physical_, {name_, overrides_, losses_->load(), counters_});
+  life->context->on_lost = [losses = losses_] { ++*losses; };
   life->host = std::make_shared<Heap>(life->context, true);
   life->local = life->context->limits().shares_memory
                     ? life->host
@@ -145,7 +161,8 @@ DeviceInfo VulkanDevice::describe() const {
   const VkPhysicalDeviceProperties& properties = physical_.properties;
   const Limits& limits = physical_.limits;
   const auto yes_no = [](bool value) { return std::string(value ? "yes" : "no"); };
-  DeviceInfo info{properties.deviceName, physical_.driver, limits.memory, {}};
+  DeviceInfo info{
+      properties.deviceName, physical_.driver, limits.memory, limits.max_allocation, {}};
   info.details = {
       {"Vulkan", fmt::format("{}.{}.{}", VK_API_VERSION_MAJOR(properties.apiVersion),
                              VK_API_VERSION_MINOR(properties.apiVersion),
@@ -153,7 +170,6 @@ DeviceInfo VulkanDevice::describe() const {
       {"usable", physical_.unusable.empty() ? "yes" : "no, it lacks " + physical_.unusable},
       {"memory shared with the host", yes_no(limits.shares_memory)},
       {"imports host memory", yes_no(limits.host_import_alignment > 0)},
-      {"largest allocation", fmt::format("{} bytes", limits.max_allocation)},
       {"subgroup size", fmt::format("{}", limits.subgroup_size)},
       {"subgroup arithmetic", yes_no(limits.subgroup_arithmetic)},
       {"8 and 16-bit storage", yes_no(limits.storage_8 && limits.storage_16)},

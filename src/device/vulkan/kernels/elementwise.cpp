@@ -41,37 +41,28 @@ Prepared over_elements(const PrepareArgs& args, std::string_view shader,
   if (walk.count() == 0) return maker.finish();
   KernelMaker::Launch launch{shader, walk_group(args.limits), {walk.rank()}};
   launch.constants.insert(launch.constants.end(), constants);
-  launch.grid = grid_of(walk, args.limits);
+  launch.grid = grid_of(walk, maker.traits.honours_extent, args.limits);
   for (std::size_t i = 0; i < args.inputs.size(); ++i) {
     launch.operands.push_back(input(i, walk.first[i] * item_size(args.inputs[i].spec.dtype)));
   }
   launch.operands.push_back(heddle::vulkan::output(0));
-  launch.operands.push_back(extent());
+  launch.operands.push_back(maker.traits.honours_extent ? extent() : nothing());
   maker.dispatch(std::move(launch), walk_params<kNumbers>(walk));
   return maker.finish();
 }
 
 /// The form of the shader `family` that computes on the dtype: family_float, _integer or _f64.
-struct Form {
-  std::string shader, refusal;
-};
-Form form_for(const PrepareArgs& args, std::string_view family) {
-  const DType dtype = args.inputs[0].spec.dtype;
-  if (dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16) {
-    return {fmt::format("{}_float", family), {}};
-  }
-  if (dtype == DType::f64 || dtype == DType::complex64) {
-    return {{}, fmt::format("{} of {}", name(args.op), to_string(dtype))};
-  }
-  return {fmt::format("{}_integer", family), {}};
-}
-
 template <std::size_t kNumbers>
 Prepared in_form(const PrepareArgs& args, std::string_view family, std::uint32_t kind) {
-  Form form = form_for(args, family);
-  if (!form.refusal.empty()) return refuse(std::move(form.refusal));
-  const auto dtype = static_cast<std::uint32_t>(args.inputs[0].spec.dtype);
-  return over_elements<kNumbers>(args, form.shader, {kind, dtype});
+  const DType dtype = args.inputs[0].spec.dtype;
+  const auto over = [&](std::string_view form) {
+    return over_elements<kNumbers>(args, fmt::format("{}_{}", family, form),
+                                   {kind, static_cast<std::uint32_t>(dtype)});
+  };
+  if (dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16) return over("float");
+  if (dtype != DType::f64 && dtype != DType::complex64) return over("integer");
+  if (dtype == DType::f64 && args.limits.float64) return over("f64");
+  return refuse(fmt::format("{} of {}", name(args.op), to_string(dtype)));
 }
 
 Prepared prepare_gated(const PrepareArgs& args, UnaryKind activation) {
@@ -85,11 +76,13 @@ Prepared prepare_gated(const PrepareArgs& args, UnaryKind activation) {
       return refuse(fmt::format("gated_multiply: no activation {}", to_string(activation)));
   }
   const DType dtype = args.inputs[0].spec.dtype;
-  if (dtype != DType::f32 && dtype != DType::f16 && dtype != DType::bf16) {
+  const bool doubles = dtype == DType::f64;
+  if (dtype == DType::complex64 || (doubles && !args.limits.float64)) {
     return refuse(fmt::format("gated_multiply of {}", to_string(dtype)));
   }
   return over_elements<kBinaryNumbers>(
-      args, "gated", {static_cast<std::uint32_t>(activation), static_cast<std::uint32_t>(dtype)});
+      args, doubles ? "gated_f64" : "gated",
+      {static_cast<std::uint32_t>(activation), static_cast<std::uint32_t>(dtype)});
 }
 
 }  // namespace

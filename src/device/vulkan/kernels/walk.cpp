@@ -99,6 +99,14 @@ Walk make_walk(std::string_view op, const Shape& shape, std::span<const Dims> st
   return walk;
 }
 
+void Walk::share_items(std::uint32_t per_item) {
+  if (std::int64_t{per_row} * per_item > kMostUint) {
+    refusal = fmt::format("rows of {} blocks of {} elements; at most {} elements", per_row,
+                          per_item, kMostUint);
+  }
+  per_row *= per_item;
+}
+
 void fill_axes(const Walk& walk, std::span<std::int32_t> axes) {
   std::size_t next = 0;
   for (std::size_t axis = 1; axis < walk.extents.size(); ++axis) {
@@ -113,6 +121,24 @@ std::uint32_t walk_group(const Limits& limits) {
   return std::min(kGroup, limits.max_group_size);
 }
 
+std::uint32_t block_group(const Limits& limits) {
+  return std::min(std::max(32u, limits.subgroup_size), limits.max_group_size);
+}
+
+std::string block_refusal(const PrepareArgs& args, DType dtype) {
+  if (!is_block(dtype)) return {};
+  if (dtype != DType::q8_0) {
+    return fmt::format("{}: into rows of {}; of block types only q8_0 is written", name(args.op),
+                       to_string(dtype));
+  }
+  const std::uint32_t bytes = block_group(args.limits) * 32 * sizeof(float);
+  if (bytes > args.limits.shared_bytes) {
+    return fmt::format("{}: q8_0 takes {} bytes of shared memory; the device has {}", name(args.op),
+                       bytes, args.limits.shared_bytes);
+  }
+  return {};
+}
+
 Grid grid_of_rows(std::uint32_t rows, std::uint32_t per_row, std::uint32_t chunk) {
   if (rows == 0 || per_row == 0) return {0, 0, 0};
   const auto groups_for = [&](std::uint64_t n) { return (n * per_row + chunk - 1) / chunk; };
@@ -125,18 +151,37 @@ Grid grid_of_rows(std::uint32_t rows, std::uint32_t per_row, std::uint32_t chunk
           static_cast<std::uint32_t>(groups)};
 }
 
-Grid grid_of(const Walk& walk, const Limits& limits) {
-  return grid_of_rows(walk.rows, walk.per_row, walk_group(limits) * kPerLane);
+Grid grid_of(const Walk& walk, bool honours_extent, const Limits& limits) {
+  return grid_of(walk, honours_extent, walk_group(limits));
 }
-
-bool stores_narrow(const Limits& limits) {
-  return limits.storage_8 && limits.storage_16;
+Grid grid_of(const Walk& walk, bool honours_extent, std::uint32_t group) {
+  const std::uint32_t chunk = group * kPerLane;
+  if (honours_extent) return grid_of_rows(walk.rows, walk.per_row, chunk);
+  return {(walk.count() + chunk - 1) / chunk, 0, 0};
 }
 
 std::string narrow_refusal(const PrepareArgs& args, DType dtype) {
-  if (info(dtype).block_bytes % 4 == 0 || stores_narrow(args.limits)) return {};
+  if (info(dtype).block_bytes % 4 == 0 || (args.limits.storage_8 && args.limits.storage_16))
+    return {};
   return fmt::format("{}: the device stores no items of 8 and 16 bits, as {} has", name(args.op),
                      to_string(dtype));
+}
+
+Items movable_items(const OperandSpec& operand) {
+  Items items = as_items(operand);
+  if (!is_block(operand.spec.dtype)) return items;
+  const std::size_t unit = items.bytes % 4 == 0 ? 4 : 2;
+  const auto units = static_cast<std::int64_t>(items.bytes / unit);
+  const std::size_t last = items.shape.size() - 1;
+  items.shape[last] *= units;
+  for (std::size_t i = 0; i < last; ++i) items.strides[i] *= units;
+  items.bytes = unit;
+  return items;
+}
+
+std::string item_refusal(const PrepareArgs& args, const Items& items) {
+  if (items.bytes == 2) return narrow_refusal(args, DType::u16);
+  return items.bytes == 1 ? narrow_refusal(args, DType::u8) : std::string();
 }
 
 std::string packed_refusal(const PrepareArgs& args) {

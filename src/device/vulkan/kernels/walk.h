@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "device/strides.h"
 #include "device/vulkan/kernel.h"
 
 namespace heddle::vulkan {
@@ -20,6 +21,8 @@ struct Walk {
   std::string refusal;                  // why shaders cannot walk so; empty if they can
 
   std::uint32_t rank() const { return static_cast<std::uint32_t>(extents.size()); }
+  /// For shaders in which several elements share an item's offsets: rows of elements.
+  void share_items(std::uint32_t per_item);
   std::uint64_t count() const { return std::uint64_t{rows} * per_row; }
 };
 
@@ -47,14 +50,25 @@ WalkParams<kNumbers> walk_params(const Walk& walk) {
 /// Invocations of a walk's workgroup. Each computes four elements (walk.glsl's kPerLane).
 std::uint32_t walk_group(const Limits& limits);
 
+/// Invocations of a workgroup that makes blocks of q8_0 (q8_0.glsl): few, since the values of each
+/// wait in shared memory.
+std::uint32_t block_group(const Limits& limits);
+/// Why blocks of the dtype, if it is a block type, cannot be made.
+std::string block_refusal(const PrepareArgs& args, DType dtype);
+
 /// Workgroups for rows of `per_row` elements, each for `chunk` elements; an extent makes them
 /// fewer.
 Grid grid_of_rows(std::uint32_t rows, std::uint32_t per_row, std::uint32_t chunk);
-Grid grid_of(const Walk& walk, const Limits& limits);
+Grid grid_of(const Walk& walk, bool honours_extent, const Limits& limits);
+Grid grid_of(const Walk& walk, bool honours_extent, std::uint32_t group);
 
-/// Whether the device stores items of 1 and 2 bytes, and why not if it does not.
-bool stores_narrow(const Limits& limits);
+/// Why items of the dtype cannot be stored, on devices without stores of 8 and 16 bits.
 std::string narrow_refusal(const PrepareArgs& args, DType dtype);
+
+/// An operand as items of 1, 2, 4 or 8 bytes: blocks, whose last stride is 1, in words or halves.
+Items movable_items(const OperandSpec& operand);
+/// Why such items cannot be stored.
+std::string item_refusal(const PrepareArgs& args, const Items& items);
 
 /// Names the first operand that is packed, if any is.
 std::string packed_refusal(const PrepareArgs& args);

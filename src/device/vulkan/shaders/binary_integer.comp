@@ -89,7 +89,8 @@ bool answer_of(int64_t a, int64_t b) {
   return !is_less(a, b);
 }
 
-void element(uint64_t number, Offsets offsets) {
+void element(uint64_t number) {
+  const Offsets offsets = offsets_of(number);
   const uint bytes = integer_bytes(kDType);
   const int64_t a = load_integer(kDType, at_item(operand(0), offsets.of[0], bytes));
   const int64_t b = load_integer(kDType, at_item(operand(1), offsets.of[1], bytes));

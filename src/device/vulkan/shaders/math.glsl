@@ -51,21 +51,22 @@ float scaled(float x, int n) {
 
 // ---- Exponentials
 
-/// e^x = 2^n (1 + result), |result| < 0.42. ln 2 is split so that n times its high part is exact; the
+/// e^x = 2^n (1 + result), |result| < 0.42, with the same bits in every shader. ln 2 is split so that n times its high part is exact; the
 /// fit of (e^r - 1 - r) / r^2 is good to 1.4e-9.
 float exp_rest(float x, out int n) {
   const float bounded = clamp(x, -105.0, 90.0);
   const float whole = roundEven(bounded * 1.44269504);
   precise float r = bounded - whole * 0.693359375;
   r = r - whole * -2.12194440e-4;
-  float p = 0.000198910805;
+  precise float p = 0.000198910805;
   p = p * r + 0.00139337307;
   p = p * r + 0.00833331084;
   p = p * r + 0.0416664642;
   p = p * r + 0.166666667;
   p = p * r + 0.5;
   n = int(whole);
-  return r + r * r * p;
+  precise const float rest = r + r * r * p;
+  return rest;
 }
 /// e^x 2^shift, for a small shift: e^x may be too large for a float where the result is not.
 float exp_shifted(float x, int shift) {

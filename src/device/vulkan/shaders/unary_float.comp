@@ -55,7 +55,8 @@ bool answer_of(float x) {
   return magnitude_bits(x) < kInfinityBits;  // isfinite
 }
 
-void element(uint64_t number, Offsets offsets) {
+void element(uint64_t number) {
+  const Offsets offsets = offsets_of(number);
   const uint bytes = kDType == kF32 ? 4u : 2u;
   const float x = load_float(kDType, at_item(operand(0), offsets.of[0], bytes), 0u);
   if (unary_gives_bool(kKind)) {

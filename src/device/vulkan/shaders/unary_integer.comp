@@ -21,7 +21,8 @@ int64_t number_of(int64_t x) {
   return x;
 }
 
-void element(uint64_t number, Offsets offsets) {
+void element(uint64_t number) {
+  const Offsets offsets = offsets_of(number);
   const uint bytes = integer_bytes(kDType);
   const int64_t x = load_integer(kDType, at_item(operand(0), offsets.of[0], bytes));
   if (unary_gives_bool(kKind)) {

@@ -6,10 +6,12 @@
 //   #define AXES 14      numbers that these take
 //   #include "walk.glsl"
 //
-// and gives a function `element(number, offsets)`: the number of an element, row-major, and for each
-// walked operand how many items it is from the operand's start. Numbers: the extents of all merged
-// axes but the outermost, then the strides of each operand. Only a walk of one axis may be of 2^32
-// elements or more. EXTRA_PARAMS may name further members of Params.
+// and gives a function `element(number)` that computes one element of those in the rows that count
+// (or, with OWN_COUNT defined, of as many as its `element_count()` says). offsets_of(number) says how
+// many items from its start each walked operand has that element. Numbers are row-major.
+//
+// `axes` holds the extents of all merged axes but the outermost, then the strides of each operand.
+// Only a walk of one axis may be of 2^32 items or more. EXTRA_PARAMS may name more members of Params.
 #ifndef EXTRA_PARAMS
 #define EXTRA_PARAMS
 #endif
@@ -54,15 +56,22 @@ uint64_t at_item(uint64_t base, int64_t offset, uint bytes) {
 }
 
 const uint kPerLane = 4;
-void element(uint64_t number, Offsets offsets);
+void element(uint64_t number);
+#ifdef OWN_COUNT
+uint64_t element_count();
+#else
+uint64_t element_count() {
+  return uint64_t(live_rows(operand(OPERANDS - 1), params.rows)) * params.per_row;
+}
+#endif
 
 void walk_elements() {
-  const uint64_t count = uint64_t(live_rows(operand(OPERANDS - 1), params.rows)) * params.per_row;
+  const uint64_t count = element_count();
   const uint64_t first =
       uint64_t(group_index()) * (kGroupSize * kPerLane) + gl_LocalInvocationIndex;
-  [[unroll]] for (uint k = 0u; k < kPerLane; ++k) {
+  [[dont_unroll]] for (uint k = 0u; k < kPerLane; ++k) {
     const uint64_t number = first + k * kGroupSize;
-    if (number < count) element(number, offsets_of(number));
+    if (number < count) element(number);
   }
 }
 void main() {

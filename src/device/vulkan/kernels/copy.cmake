@@ -1,0 +1,5 @@
+target_sources(heddle PRIVATE ${CMAKE_CURRENT_LIST_DIR}/copy.cpp)
+vulkan_shader(copy)
+vulkan_shader(copy_strided copy -DSTRIDED_TARGET)
+vulkan_shader(arange)
+vulkan_shader(arange_f64 arange FULL_ONLY -DIN_DOUBLE -DDOUBLES)

@@ -1,0 +1,3 @@
+target_sources(heddle PRIVATE ${CMAKE_CURRENT_LIST_DIR}/norm.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/row_groups.cpp)
+vulkan_shader(norm)

@@ -1,0 +1,8 @@
+target_sources(heddle PRIVATE ${CMAKE_CURRENT_LIST_DIR}/reduce.cpp ${CMAKE_CURRENT_LIST_DIR}/softmax.cpp)
+vulkan_shader(softmax)
+vulkan_shader(softmax_f64 FULL_ONLY)
+vulkan_shader(reduce_f32 reduce -DACCUMULATOR_F32)
+vulkan_shader(reduce_i32 reduce -DACCUMULATOR_I32)
+vulkan_shader(reduce_i64 reduce -DACCUMULATOR_I64)
+vulkan_shader(reduce_f64 reduce FULL_ONLY -DACCUMULATOR_F64)
+vulkan_shader(reduce_complex reduce -DACCUMULATOR_COMPLEX)

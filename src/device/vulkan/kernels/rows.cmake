@@ -1,0 +1,7 @@
+target_sources(heddle PRIVATE ${CMAKE_CURRENT_LIST_DIR}/rows.cpp)
+vulkan_shader(gather_rows)
+vulkan_shader(gather_rows_f64 gather_rows FULL_ONLY -DDOUBLES)
+vulkan_shader(write_rows)
+vulkan_shader(write_rows_q8_0 write_rows FULL_ONLY -DBLOCKS)
+vulkan_shader(write_rows_f64 write_rows FULL_ONLY -DDOUBLES)
+vulkan_shader(feed)
