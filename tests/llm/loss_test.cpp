@@ -126,7 +126,8 @@ TEST_F(ModelLoss, FaultsInTheMiddleOfGeneration) {
       const auto error = error_of_request(context);
       ASSERT_TRUE(device_.end_fault() && error) << "fault " << fault;
       EXPECT_EQ(error->code(), code) << error->what();
-      ASSERT_EQ(answer(context), expected_) << "after fault " << fault;
+      ASSERT_EQ(answer(context), expected_)
+          << "after fault " << fault << ", " << (error ? error->what() : "none");
     }
   }
 }
@@ -144,7 +145,8 @@ TEST_F(ModelLoss, FaultsInTheFirstRequest) {
     EXPECT_EQ(device_.end_fault(), error.has_value());  // kernels may be known from before
     llm::Context fresh(model_, options(&device_));
     ASSERT_EQ(answer(fresh), expected_) << "after fault " << fault;
-    ASSERT_EQ(answer(context), expected_) << "after fault " << fault;
+    ASSERT_EQ(answer(context), expected_)
+        << "after fault " << fault << ", " << (error ? error->what() : "none");
   }
 }
 
