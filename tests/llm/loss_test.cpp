@@ -138,7 +138,7 @@ TEST_F(ModelLoss, FaultsInTheFirstRequest) {
   llm::Context warm(model_, options(&device_));
   EXPECT_EQ(answer(warm), expected_);
   const std::uint64_t calls = device_.driver_calls() - before;
-  for (int fault = 0; fault < 20; ++fault) {
+  for (int fault = 0; fault < 40; ++fault) {
     llm::Context context(model_, options(&device_));
     device_.fail_call(1 + random() % calls);
     const auto error = error_of_request(context);
