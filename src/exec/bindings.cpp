@@ -132,10 +132,13 @@ bool Bindings::is_outdated() const {
 
 void Bindings::bind(std::uint32_t slot, Ref<Buffer> buffer, std::size_t offset, std::size_t bytes) {
   if (bound_[slot].buffer == buffer && bound_[slot].offset == offset) return;
-  // A device touches its own memory and the staging copies that it sends.
+  // A device touches its own memory and the staging copies that it sends; the CPU what it shares.
   const Slot& planned = plan_.slots[slot];
+  const bool has_results = planned.kind == SlotKind::arena || planned.kind == SlotKind::output;
+  const bool shared = has_results && planned.device->shares_host_memory();
   for (const auto& [device, table] : tables_) {
-    if (device == planned.device || planned.kind == SlotKind::staging)
+    if (device == planned.device || planned.kind == SlotKind::staging ||
+        (shared && device == &cpu_device()))
       table->set(slot, buffer, offset, bytes);
   }
   bound_[slot] = {std::move(buffer), offset};

@@ -140,14 +140,24 @@ std::string place(const Plan& plan, const Location& location) {
   return text;
 }
 
-std::string places(const Plan& plan, const std::vector<Location>& locations) {
-  return join(locations, [&](const Location& location) { return place(plan, location); });
+/// "arena+64" of the device's own, or another's that it shares: "vulkan:0's arena+64".
+std::string place_for(const Plan& plan, const Device* device, const Location& location) {
+  const Device* owner = plan.slots[location.slot].device;
+  const std::string text = place(plan, location);
+  return owner == device ? text : fmt::format("{}'s {}", owner->name(), text);
+}
+
+std::string places(const Plan& plan, const Device* device, const std::vector<Location>& locations) {
+  return join(locations,
+              [&](const Location& location) { return place_for(plan, device, location); });
 }
 
 std::string line(const Plan& plan, const PlannedLaunch& launch) {
   const GraphNode& node = plan.placed.graph.nodes[launch.node];
   std::string text = fmt::format("  %{} {}", launch.node, to_string(node.op));
-  text += fmt::format("  {} -> {}", places(plan, launch.inputs), places(plan, launch.outputs));
+  const Device* device = plan.placed.placement[launch.node];
+  text += fmt::format("  {} -> {}", places(plan, device, launch.inputs),
+                      places(plan, device, launch.outputs));
   text += fmt::format("  {}",
                       join(node.outputs, [](const TensorSpec& spec) { return to_string(spec); }));
   if (launch.workspace_bytes > 0) {

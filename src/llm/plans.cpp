@@ -83,11 +83,14 @@ Executable& Plans::get(std::int64_t tokens, std::int64_t outputs) {
 void Plans::bind_states(Executable& executable) {
   for (const Slot& slot : executable.plan().slots) {
     if (slot.kind != SlotKind::state) continue;
-    Ref<State>& state = states_[slot.name];
-    // A step that fails leaves its sequences as long as they were, so what it wrote counts for
-    // nobody.
-    if (!state) state = make_ref<State>(*slot.device, slot.operand.spec, State::OnFailure::keep);
-    executable.bind_state(slot.name, state);
+    auto known = states_.find(slot.name);
+    if (known == states_.end()) {
+      // A step that fails leaves its sequences as long as they were, so what it wrote counts for
+      // nobody.
+      auto state = make_ref<State>(*slot.device, slot.operand.spec, State::OnFailure::keep);
+      known = states_.emplace(slot.name, std::move(state)).first;
+    }
+    executable.bind_state(slot.name, known->second);
   }
 }
 

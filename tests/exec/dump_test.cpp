@@ -9,14 +9,19 @@ using testing::HasSubstr;
 
 class PlanDump : public testing::Test {
  protected:
-  PlanDump() {
+  static Plan plan_on(AsyncDevice& device) {
     GraphBuilder builder;
     const Array x = builder.input("x \"quoted\"", f32({4, 32})) * 2.0f;
     builder.output("y", linear(silu(x) + x, builder.parameter("w", f32({32, 32}))));
-    plan_ = plan_of(builder.build(), {&device_});
+    return plan_of(builder.build(), {&device});
   }
-  AsyncDevice device_{accepting("async", {"silu"})};
-  Plan plan_;
+  static AsyncOptions options(bool hides_local) {
+    AsyncOptions options = accepting("async", {"silu"});
+    options.hides_local = hides_local;
+    return options;
+  }
+  AsyncDevice device_{options(true)}, shared_{options(false)};
+  const Plan plan_ = plan_on(device_);
 };
 
 TEST_F(PlanDump, Text) {
@@ -35,6 +40,14 @@ TEST_F(PlanDump, Text) {
   EXPECT_THAT(text, HasSubstr("output \"y\""));
   // A product of 4 rows with a matrix of 32 by 32: 4 * 32 * 32 multiplications and additions.
   EXPECT_THAT(text, testing::ContainsRegex("linear +1 .* 8192 op"));
+}
+
+TEST_F(PlanDump, TextOfWhatIsShared) {
+  const std::string text = to_text(plan_on(shared_));
+  EXPECT_THAT(text, HasSubstr("3 splits, 0 feed splits, 1 repacks when loaded, 0 copies of 0 B"));
+  EXPECT_THAT(text, testing::ContainsRegex("multiply .* -> async's arena\\+"));
+  EXPECT_THAT(text, testing::ContainsRegex("silu  arena\\+[0-9]+ -> arena\\+"));
+  EXPECT_THAT(text, testing::ContainsRegex("add  async's arena.*, async's arena.* -> arena\\+"));
 }
 
 TEST_F(PlanDump, Json) {

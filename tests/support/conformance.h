@@ -78,8 +78,8 @@ struct Ran {
 Ran run_op(Device& device, const Op& op, const std::vector<Tensor>& inputs,
            const RunOptions& options = {});
 
-/// Runs the op with 1, 2 and 8 threads and in place, which must give the same bits, and compares
-/// them with the reference. Fails the test with what differs; a refusal is a failure too.
+/// Runs the op (on the CPU with 1, 2 and 8 threads, on other devices twice) and in place, which must
+/// give the same bits, and compares them with the reference. Fails the test with what differs; a refusal is a failure too.
 void expect_conformance(Device& device, const Op& op, const std::vector<Tensor>& inputs,
                         Tolerance tolerance = {});
 

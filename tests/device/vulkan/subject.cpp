@@ -1,0 +1,40 @@
+// Rows of conformance tests on Vulkan, and what it has no kernels for.
+#include <algorithm>
+#include <cstdlib>
+
+#include "device/on_device.h"
+
+namespace heddle::test {
+
+namespace {
+
+/// Complex numbers are moved and cast, not computed on.
+bool computes_on_complex(const Op& op, DType dtype) {
+  return dtype == DType::complex64 &&
+         (std::holds_alternative<Unary>(op) || std::holds_alternative<Binary>(op) ||
+          std::holds_alternative<Compare>(op));
+}
+
+/// Of block types only q8_0 is made, and not from f64.
+bool quantises(const Op& op, const std::vector<Tensor>& inputs) {
+  if (!writes_state(op) || std::holds_alternative<Feed>(op)) return false;
+  const DType to = inputs[0].operand.spec.dtype, from = inputs[1].operand.spec.dtype;
+  return is_block(to) && to != from && (to != DType::q8_0 || from == DType::f64);
+}
+
+bool may_refuse(const Op& op, const std::vector<Tensor>& inputs) {
+  const auto has = [&](const auto& property) { return std::ranges::any_of(inputs, property); };
+  const auto packed = [](const Tensor& x) { return x.operand.layout.kind != LayoutKind::strided; };
+  const auto strided = [](const Tensor& x) { return !is_contiguous(x.operand); };
+  if (has(packed) || quantises(op, inputs)) return true;
+  if (std::holds_alternative<RopeTable>(op) && has(strided)) return true;
+  return !inputs.empty() && computes_on_complex(op, inputs[0].operand.spec.dtype);
+}
+
+}  // namespace
+
+std::vector<Subject> subjects() {
+  return {{"vulkan:0", std::getenv("EVERY_CASE") == nullptr, 1, may_refuse}};
+}
+
+}  // namespace heddle::test
