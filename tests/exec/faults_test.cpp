@@ -6,7 +6,20 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class Faults : public Pipeline {};
+class Faults : public Pipeline {
+ protected:
+  /// Runs, and says whether the injected fault stopped it.
+  bool fails(Executable& executable, ErrorCode code) {
+    try {
+      run(executable);
+      return false;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), code);
+      EXPECT_THAT(error.what(), testing::HasSubstr("injected fault"));
+      return true;
+    }
+  }
+};
 
 TEST_F(Faults, ThePipelineUsesBothDevices) {
   const auto executable = make();
@@ -17,59 +30,52 @@ TEST_F(Faults, ThePipelineUsesBothDevices) {
   expect_run(*executable, 1);
 }
 
+constexpr ErrorCode kCodes[] = {ErrorCode::backend, ErrorCode::out_of_memory, ErrorCode::timeout};
+
 TEST_F(Faults, AtEachCallOfTheFirstRun) {
   const auto other = compiled(graph_);  // on the CPU alone
   other->parameters()->set("w", Array(weights_, {32, 32}));
-  std::uint64_t n = 1;
-  for (;; ++n) {
-    parameters_ = make_ref<Parameters>();  // so that the weight is carried and packed anew
-    parameters_->set("w", Array(weights_, {32, 32}));
-    const auto executable = make();
-    device_.fail_call(n);
-    bool failed = false;
-    try {
-      run(*executable);
-    } catch (const Error& error) {
-      failed = true;
-      EXPECT_EQ(error.code(), ErrorCode::backend);
-      EXPECT_THAT(error.what(), testing::HasSubstr("injected fault"));
+  for (const ErrorCode code : kCodes) {
+    std::uint64_t n = 1;
+    for (;; ++n) {
+      parameters_ = make_ref<Parameters>();  // so that the weight is carried and packed anew
+      parameters_->set("w", Array(weights_, {32, 32}));
+      const auto executable = make();
+      device_.fail_call(n, code);
+      const bool failed = fails(*executable, code);
+      ASSERT_EQ(device_.end_fault(), failed) << "call " << n;
+      if (!failed) break;
+      EXPECT_THROW(executable->output("y"), Error) << "call " << n;
+      reset(*other);
+      expect_run(*other, 0);  // the CPU is none the worse
+      const auto fresh = make();
+      expect_run(*fresh, 0);  // nor is the device
+      reset(*executable);
+      expect_run(*executable, 0);
+      expect_run(*executable, 1);
+      if (HasFatalFailure()) return;
     }
-    ASSERT_EQ(device_.end_fault(), failed) << "call " << n;
-    if (!failed) break;
-    EXPECT_THROW(executable->output("y"), Error) << "call " << n;
-    reset(*other);
-    expect_run(*other, 0);  // the CPU is none the worse
-    const auto fresh = make();
-    expect_run(*fresh, 0);  // nor is the device
-    reset(*executable);
-    expect_run(*executable, 0);
-    expect_run(*executable, 1);
-    if (HasFatalFailure()) return;
+    EXPECT_GT(n, 40u);
   }
-  EXPECT_GT(n, 40u);
 }
 
 TEST_F(Faults, AtEachCallOfALaterRun) {
-  std::uint64_t n = 1;
-  for (;; ++n) {
-    const auto executable = make();
-    expect_run(*executable, 0);
-    device_.fail_call(n, ErrorCode::out_of_memory);
-    bool failed = false;
-    try {
-      run(*executable);
-    } catch (const Error& error) {
-      failed = true;
-      EXPECT_EQ(error.code(), ErrorCode::out_of_memory);
+  for (const ErrorCode code : kCodes) {
+    std::uint64_t n = 1;
+    for (;; ++n) {
+      const auto executable = make();
+      expect_run(*executable, 0);
+      device_.fail_call(n, code);
+      const bool failed = fails(*executable, code);
+      ASSERT_EQ(device_.end_fault(), failed) << "call " << n;
+      if (!failed) break;
+      reset(*executable);
+      expect_run(*executable, 0);
+      expect_run(*executable, 1);
+      if (HasFatalFailure()) return;
     }
-    ASSERT_EQ(device_.end_fault(), failed) << "call " << n;
-    if (!failed) break;
-    reset(*executable);
-    expect_run(*executable, 0);
-    expect_run(*executable, 1);
-    if (HasFatalFailure()) return;
+    EXPECT_GT(n, 15u);
   }
-  EXPECT_GT(n, 15u);
 }
 
 TEST_F(Faults, AtEachCallOfCompile) {

@@ -105,7 +105,7 @@ TEST_F(Loss, AtEachCallOfTheRecoveryFromALoss) {
 TEST_F(Loss, StatesSayThatTheyAreLostUntilTheyAreReset) {
   const auto executable = make();
   expect_run(*executable, 0);
-  const Ref<State> there = executable->state("there"), here = executable->state("here");
+  const Ref<State> there = executable->state("there"), here = executable->state("fed");
   device_.lose();
   EXPECT_TRUE(there->is_lost());
   EXPECT_FALSE(here->is_lost());
@@ -121,7 +121,7 @@ TEST_F(Loss, StatesSayThatTheyAreLostUntilTheyAreReset) {
       expect_error(ErrorCode::device_lost, "reset()", use);
     }
   }
-  expect_near(here->read().to_bytes(), expected_[0].states.at("here"), "here");
+  expect_near(here->read().to_bytes(), expected_[0].states.at("fed"), "fed");
   std::mt19937 random(3);
   const Bytes seeded = bytes_of(random_floats(random, 6 * 32));
   there->seed(Array::from_bytes(f32({6, 32}), seeded));

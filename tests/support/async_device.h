@@ -86,6 +86,8 @@ class AsyncDevice final : public Device {
 
   /// Launched so far, of all names.
   std::uint64_t kernels() const;
+  /// What fail_call and lose_at_call count.
+  std::uint64_t driver_calls() const;
 
   struct Impl;
 

@@ -140,7 +140,7 @@ struct AsyncDevice::Impl : std::enable_shared_from_this<Impl> {
   std::deque<std::string> operations;  // the last, begun or done
   std::vector<Ref<Buffer>> quarantine;
   const std::shared_ptr<MemoryCount> memory_count = std::make_shared<MemoryCount>();
-  std::uint64_t fault_in = 0, hang_in = 0;
+  std::uint64_t calls = 0, fault_in = 0, hang_in = 0;
   bool fault_happened = false, fault_loses = false;
   ErrorCode fault_code = ErrorCode::backend;
   DeviceCounts counts;

@@ -246,7 +246,7 @@ std::shared_ptr<const Failure> Submission::failure_of_work() const {
     if (other->failure_) return other->failure_;
   }
   for (const Work::Report& report : work_.reports) {
-    const std::uint32_t launch = *report.launch;
+    const std::uint32_t launch = report.launch ? *report.launch : 0;
     if (launch == 0) continue;
     const auto& labels = *report.labels;
     return std::make_shared<Failure>(

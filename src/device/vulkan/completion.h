@@ -41,7 +41,7 @@ struct Work {
   std::vector<HostCopy> host_copies;
 
   /// Where kernels report an index out of bounds: a launch's number from 1, by which `labels` names
-  /// it; 0: none.
+  /// it; 0: none. Null where nothing reports.
   struct Report {
     const std::uint32_t* launch;
     Labels labels;

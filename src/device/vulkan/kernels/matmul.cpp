@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstdlib>
 
 #include "device/vulkan/kernels/products.h"
@@ -12,6 +11,7 @@ namespace heddle::vulkan {
 namespace {
 
 constexpr std::size_t kMostBatchAxes = 3;
+constexpr std::uint32_t kMatmulRows = 8;  // of a lane of the scalar form, at most
 
 struct Params {  // as the shaders have it
   std::uint32_t rows, depth, columns;
@@ -133,19 +133,14 @@ struct Launch {
 Launch choose_launch(const PrepareArgs& args, std::int64_t rows) {
   const DType dtype = args.inputs[0].spec.dtype;
   const auto type = static_cast<std::uint32_t>(dtype);
-  const std::uint32_t lanes = std::min(args.limits.subgroup_size, args.limits.max_group_size);
+  const std::uint32_t lanes = scalar_lanes(args.limits);
   if (dtype == DType::f64) return {"matmul_f64", lanes, 1, lanes, {type}};
   if (product_form(args.limits, rows) == ProductForm::tiled) {
-    const std::uint32_t tile = tile_lane_rows(rows);
-    return {"matmul_tiled",
-            kTileLanes,
-            std::int64_t{tile} * kLaneRowsToTileRows,
-            kTileColumns,
-            {type, tile}};
+    const std::uint32_t lane_rows = tile_lane_rows(rows);
+    return {"matmul_tiled", kTileLanes, lane_rows * kTileRowLanes, kTileColumns, {type, lane_rows}};
   }
-  const auto few = std::min<std::int64_t>(
-      kMostLaneRows, static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(rows))));
-  return {"matmul_scalar", lanes, few, lanes, {type, static_cast<std::uint32_t>(few)}};
+  const std::uint32_t lane_rows = some_rows(rows, kMatmulRows);
+  return {"matmul_scalar", lanes, lane_rows, lanes, {type, lane_rows}};
 }
 
 Address first_address(const OperandSpec& operand, std::size_t index) {
