@@ -26,8 +26,11 @@ namespace {
 // Floats of a tile's windows: half a megabyte, which second-level caches hold.
 constexpr std::int64_t kTileFloats = std::int64_t{1} << 17;
 constexpr std::int64_t kFewestTileRows = 6;
-// Tiles that may be computed at a time, each with windows of its own in the workspace.
+// Tiles that may be computed at a time, each with windows of its own in the workspace: as many as
+// that leaves within 64 MiB, but a few at least.
 constexpr std::int64_t kMostSlots = 64;
+constexpr std::int64_t kFewestSlots = 4;
+constexpr std::int64_t kSlotFloats = std::int64_t{1} << 24;
 constexpr std::size_t kLine = 64;
 
 std::size_t in_lines(std::size_t bytes) {
@@ -68,7 +71,8 @@ struct Tiling {
                       kMostTileRows);
     per_image = (s.grid.positions() + rows - 1) / rows;
     count = batch * s.groups * per_image;
-    slots = std::min(count, kMostSlots);
+    const std::int64_t floats = std::max<std::int64_t>(1, rows * s.depth());
+    slots = std::min(count, std::clamp(kSlotFloats / floats, kFewestSlots, kMostSlots));
   }
   /// Calls body(slot, tile) for all tiles: those of a slot one after another.
   template <class Body>
