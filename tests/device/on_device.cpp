@@ -1,6 +1,5 @@
 #include "device/on_device.h"
 
-#include <algorithm>
 #include <ostream>
 
 namespace heddle::test {
@@ -8,11 +7,6 @@ namespace heddle::test {
 namespace {
 
 const Subject* current = nullptr;
-
-Device* find(const Subject& subject) {
-  const bool absent = subject.device.starts_with("vulkan") && !why_no_vulkan().empty();
-  return absent ? nullptr : &find_device(subject.device);
-}
 
 /// Whether the device has no kernel for the op and need not have one.
 bool is_left_out(const Op& op, const std::vector<Tensor>& inputs) {
@@ -29,17 +23,16 @@ bool is_left_out(const Op& op, const std::vector<Tensor>& inputs) {
 }  // namespace
 
 void PrintTo(const Subject& subject, std::ostream* out) {
-  *out << subject.device;
+  *out << subject.name;
 }
 
 std::string test_name(const testing::TestParamInfo<Subject>& info) {
-  std::string name = info.param.device;
-  std::replace(name.begin(), name.end(), ':', '_');
-  return name;
+  return info.param.name;
 }
 
 void OnDevice::SetUp() {
-  if (!find(GetParam())) GTEST_SKIP() << "no " << GetParam().device << ": " << why_no_vulkan();
+  if (!GetParam().find())
+    GTEST_SKIP() << "no device " << GetParam().name << " here: " << why_no_vulkan();
   current = &GetParam();
 }
 void OnDevice::TearDown() {
@@ -50,7 +43,7 @@ const Subject& subject() {
   return *current;
 }
 Device& device() {
-  return *find(subject());
+  return *subject().find();
 }
 bool on_cpu() {
   return &device() == &cpu_device();

@@ -14,7 +14,8 @@ namespace heddle::test {
 
 /// A device that rows run on, and what is known of it.
 struct Subject {
-  std::string device;  // as find_device takes it
+  std::string name;   // letters, digits and underscores
+  Device* (*find)();  // null where this machine has none
   /// Kernels take long to compile there: of alike cases only some are run.
   bool sampled = false;
   /// The units in the last place that results of several roundings may be off, as a multiple of the

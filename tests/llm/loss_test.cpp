@@ -241,15 +241,19 @@ TEST_F(ModelLoss, NodeByNodeToo) {
   EXPECT_EQ(answer(context), expected_);
   const std::uint64_t calls = device_.driver_calls() - before;
   std::mt19937 random(11);
-  for (int i = 0; i < 30; ++i) {
-    const std::uint64_t n = 1 + random() % calls;
-    i % 2 == 0 ? device_.lose_at_call(n) : device_.fail_call(n);
+  int faults = 0;
+  for (int i = 0; i < 40; ++i) {
+    const std::uint64_t n = 1 + random() % calls;  // about: what has ended needs no wait
+    const ErrorCode code = i % 2 == 0 ? ErrorCode::device_lost : ErrorCode::backend;
+    i % 2 == 0 ? device_.lose_at_call(n) : device_.fail_call(n, code);
     const auto error = error_of_request(context);
-    ASSERT_TRUE(device_.end_fault());
-    ASSERT_TRUE(error.has_value());
-    EXPECT_EQ(error->code(), i % 2 == 0 ? ErrorCode::device_lost : ErrorCode::backend);
+    ASSERT_EQ(device_.end_fault(), error.has_value()) << "fault " << i;
+    if (!error) continue;
+    ++faults;
+    EXPECT_EQ(error->code(), code) << error->what();
     ASSERT_EQ(answer(context), expected_) << "after fault " << i;
   }
+  EXPECT_GT(faults, 20);
 }
 
 }  // namespace
