@@ -128,7 +128,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(Settings, ListNamesEverySettingOnce) {
   const std::vector<SettingInfo> all = list_settings();
-  ASSERT_EQ(all.size(), 12u);
+  ASSERT_EQ(all.size(), 18u);
   for (const SettingInfo& setting : all) {
     EXPECT_THAT(setting.name, testing::StartsWith("HEDDLE_"));
     EXPECT_FALSE(setting.description.empty()) << setting.name;

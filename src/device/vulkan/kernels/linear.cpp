@@ -64,7 +64,13 @@ struct Launch {
   std::vector<std::uint32_t> constants;  // after the weights' dtype
 };
 
-Launch choose_launch(const Limits& limits, std::int64_t rows, std::int64_t columns,
+std::string_view scalar_shader(DType weight) {
+  if (!is_block(weight)) return "linear_scalar_plain";
+  return info(weight).block_elements == kUnitElements ? "linear_scalar_small"
+                                                      : "linear_scalar_super";
+}
+
+Launch choose_launch(const Limits& limits, DType weight, std::int64_t rows, std::int64_t columns,
                      std::int64_t depth) {
   switch (product_form(limits, rows)) {
     case ProductForm::vector: {
@@ -85,7 +91,7 @@ Launch choose_launch(const Limits& limits, std::int64_t rows, std::int64_t colum
   const LaneBlock block = scalar_block(limits, rows, columns);
   const std::uint32_t lanes = scalar_lanes(limits);
   const bool whole = depth % kUnitElements == 0;
-  return {"linear_scalar",
+  return {scalar_shader(weight),
           lanes,
           block.rows,
           std::int64_t{lanes} * block.columns,
@@ -109,9 +115,9 @@ void add_weights(KernelMaker& maker, const PrepareArgs& args, const Rows& rows, 
   const auto columns_of = [&](std::size_t w) { return args.inputs[w + 1].spec.shape[0]; };
   const std::int64_t depth = args.inputs[0].spec.shape.back();
   const std::int64_t columns[] = {columns_of(first), second ? columns_of(*second) : 0};
-  Launch launch = choose_launch(args.limits, rows.count, columns[0] + columns[1], depth);
-  launch.constants.insert(launch.constants.begin(),
-                          static_cast<std::uint32_t>(args.inputs[first + 1].spec.dtype));
+  const DType dtype = args.inputs[first + 1].spec.dtype;
+  Launch launch = choose_launch(args.limits, dtype, rows.count, columns[0] + columns[1], depth);
+  launch.constants.insert(launch.constants.begin(), static_cast<std::uint32_t>(dtype));
   const std::int64_t groups[] = {ceil_div(columns[0], launch.columns),
                                  ceil_div(columns[1], launch.columns)};
   const auto word = [](std::int64_t n) { return static_cast<std::uint32_t>(n); };

@@ -75,11 +75,14 @@ std::uint32_t scalar_lanes(const Limits& limits) {
 }
 
 LaneBlock scalar_block(const Limits& limits, std::int64_t rows, std::int64_t columns) {
-  if (!is_processor(limits)) return {some_rows(rows, 8), 1};
-  // Measured on Mesa's lavapipe: it loads lane by lane, so the more a load serves the better; but a
-  // workgroup is one core's, and there should be some for each.
+  const std::uint32_t few = rows == 1 ? 1 : 4;  // one pipeline for all that lies between
+  if (!is_processor(limits)) return {few, 1};
+  // Measured on Mesa's lavapipe: it loads lane by lane, so the more a load serves the better; but
+  // what has long loops unrolled takes seconds to compile, above all where lanes share no loads;
+  // and a workgroup is one core's, so there should be some for each.
   constexpr std::int64_t kEnoughGroups = 16;
-  LaneBlock block{some_rows(rows, 16), rows <= 2 ? 4u : 8u};
+  LaneBlock block{rows <= 8 ? few : 16, 4};
+  if (!limits.subgroup_arithmetic) block.rows = std::min(few, 2u);
   const auto groups = [&] {
     return ceil_div(rows, block.rows) * ceil_div(columns, scalar_lanes(limits) * block.columns);
   };

@@ -6,6 +6,9 @@
 // them load an octet's, one each, and pass them on. What counts on a processor is the number of
 // loads, which are made lane by lane, and that there are no branches, of which both sides are
 // carried out: so weights come in words of 64 bits that are shifted into place.
+//
+// There are three variants, to keep each small, as drivers take their time over it: for weights of
+// plain types (PLAIN), in blocks of 32 (SMALL) and in blocks of 256 (SUPER).
 #include "linear.glsl"
 #include "share.glsl"
 
@@ -15,9 +18,15 @@ layout(constant_id = 4) const bool kWhole = true;  // the depth is a multiple of
 
 // ---- Weights
 
-// Up to 16 words of 64 bits.
-struct Words {
-  uint64_t at[16];
+#if defined(PLAIN)
+const uint kMostWords = 16u;
+#elif defined(SMALL)
+const uint kMostWords = 5u;
+#else
+const uint kMostWords = 3u;
+#endif
+struct Words {  // of 64 bits
+  uint64_t at[kMostWords];
 };
 
 // The `bytes` bytes from `address` on, which is even, of which `count` may be read; no word is read
@@ -27,7 +36,7 @@ Words load_bytes(uint64_t address, uint bytes, uint count) {
   const uint shift = uint(address & 7ul) * 8u;
   Words words;
   uint64_t word = U64s(first).at[0];
-  [[unroll]] for (uint i = 0u; i < 16u; ++i) {
+  [[unroll]] for (uint i = 0u; i < kMostWords; ++i) {
     if (8u * i < bytes) {
       uint64_t next = word;
       if (8u * i + 2u < bytes) next = U64s(min(first + 8ul * (i + 1u), last)).at[0];
@@ -42,7 +51,7 @@ Words load_bytes(uint64_t address, uint bytes, uint count) {
 uint word_at(Words words, uint i) {
   const uint shift = i % 8u * 8u;
   uint64_t bits = words.at[i / 8u] >> shift;
-  if (shift > 32u) bits |= words.at[i / 8u + 1u] << (64u - shift);
+  if (shift > 32u && i / 8u + 1u < kMostWords) bits |= words.at[i / 8u + 1u] << (64u - shift);
   return unpackUint2x32(bits).x;
 }
 
@@ -50,7 +59,8 @@ struct Unit {
   Octet octets[kUnitOctets];
 };
 
-// Of a plain type: `count` of its elements are there.
+#ifdef PLAIN
+// `count` of its elements are there.
 Unit load_plain_unit(uint64_t at, uint count) {
   const uint item = kType == kF32 ? 4u : 2u;
   const Words words = load_bytes(at, kUnitElements * item, kWhole ? kUnitElements * item : count * item);
@@ -75,7 +85,9 @@ Unit load_plain_unit(uint64_t at, uint count) {
   return unit;
 }
 
-// A block of 32.
+#endif
+
+#ifdef SMALL
 Unit load_small_block(uint64_t block) {
   const Words words = load_bytes(block, block_bytes(kType), block_bytes(kType));
   uvec4 others = uvec4(0);
@@ -86,11 +98,13 @@ Unit load_small_block(uint64_t block) {
     const uvec2 offsets = octet_code_offsets(kType, j);
     uvec2 codes = uvec2(word_at(words, offsets.x), 0u);
     if (has_second_word(kType)) codes.y = word_at(words, offsets.y);
-    unit.octets[j] = decode_octet(kType, head, codes, j);
+    unit.octets[j] = decode_small(kType, head, codes, j);
   }
   return unit;
 }
+#endif
 
+#ifdef SUPER
 BlockHead load_super_head(uint64_t block) {
   const uint first = head_words_offset(kType), scale = scale_offset(kType);
   const uint bytes = kType == kQ3_K ? 14u : kType == kQ6_K ? 18u : kType == kIq4_xs ? 8u : 16u;
@@ -125,6 +139,8 @@ Unit load_super_unit(uint64_t block, BlockHead head, uint i) {
   }
   return unit;
 }
+
+#endif
 
 // ---- Activations
 
@@ -165,21 +181,8 @@ void add_unit(inout float totals[kSums], uint64_t x[kRows], Unit w[kColumns], ui
   }
 }
 
-// Types whose blocks are units: the plain ones too.
-void add_units(inout float totals[kSums], uint64_t x[kRows], uint64_t weights[kColumns]) {
-  const uint units = (params.depth + kUnitElements - 1u) / kUnitElements;
-  for (uint u = 0u; u < units; ++u) {
-    Unit w[kColumns];
-    [[unroll]] for (uint c = 0u; c < kColumns; ++c) {
-      const uint64_t at = weights[c] + uint64_t(u) * block_bytes(kType);
-      if (is_plain(kType)) w[c] = load_plain_unit(at, min(kUnitElements, params.depth - kUnitElements * u));
-      else w[c] = load_small_block(at);
-    }
-    add_unit(totals, x, w, kUnitElements * u, 0u);
-  }
-}
-
-void add_super_blocks(inout float totals[kSums], uint64_t x[kRows], uint64_t weights[kColumns]) {
+#ifdef SUPER
+void add_blocks(inout float totals[kSums], uint64_t x[kRows], uint64_t weights[kColumns]) {
   for (uint b = 0u; b < params.depth / 256u; ++b) {
     BlockHead heads[kColumns];
     [[unroll]] for (uint c = 0u; c < kColumns; ++c) {
@@ -196,6 +199,25 @@ void add_super_blocks(inout float totals[kSums], uint64_t x[kRows], uint64_t wei
     }
   }
 }
+#else
+// Blocks are units.
+void add_blocks(inout float totals[kSums], uint64_t x[kRows], uint64_t weights[kColumns]) {
+  const uint units = (params.depth + kUnitElements - 1u) / kUnitElements;
+  for (uint u = 0u; u < units; ++u) {
+    Unit w[kColumns];
+    [[unroll]] for (uint c = 0u; c < kColumns; ++c) {
+      const uint64_t at = weights[c] + uint64_t(u) * block_bytes(kType);
+#ifdef PLAIN
+      w[c] = load_plain_unit(at, min(kUnitElements, params.depth - kUnitElements * u));
+#else
+      w[c] = load_small_block(at);
+#endif
+    }
+    add_unit(totals, x, w, kUnitElements * u, 0u);
+  }
+}
+
+#endif
 
 void multiply(Place place) {
   const uint first_row = place.row_group * kRows;
@@ -207,8 +229,7 @@ void multiply(Place place) {
     weights[c] = weight_row(place, first_column + c * kGroupSize);
   }
   [[unroll]] for (uint i = 0u; i < kSums; ++i) totals[i] = 0.0;
-  if (is_super_block(kType)) add_super_blocks(totals, x, weights);
-  else add_units(totals, x, weights);
+  add_blocks(totals, x, weights);
   [[unroll]] for (uint r = 0u; r < kRows; ++r) {
     [[unroll]] for (uint c = 0u; c < kColumns; ++c) {
       store(place, first_row + r, first_column + c * kGroupSize, totals[r * kColumns + c]);
