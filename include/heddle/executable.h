@@ -45,6 +45,9 @@ class Parameters : public RefCounted {
 struct CompileOptions {
   std::vector<Device*> devices;  // priority order; empty: default_devices(). The CPU is always last
   Device* pin = nullptr;         // run everything there, or fail listing what it cannot run
+  /// Whether a node that its pinned device cannot run stops compiling. Otherwise the CPU runs it,
+  /// as in lazy evaluation.
+  bool strict_pins = true;
   bool fuse = true;
   bool repack = true;
   std::optional<bool> verify;  // default: in debug builds, tests, and with HEDDLE_VERIFY

@@ -156,7 +156,7 @@ void refuse_along_axes(std::vector<Refused>& all) {
                     put_along_axis(blocks(), ints({2, 1}), 1, 1);
                   }},
                  {"scatter_add_axis",
-                  {"q8_0"},
+                  {"f32[2, 64]", "[64]"},
                   [] { scatter_add_axis(floats({64}), ints({64}), blocks(), 0); }},
                  {"scatter_axis",
                   {"complex64[2]"},

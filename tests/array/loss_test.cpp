@@ -130,7 +130,8 @@ std::uint64_t walk(AsyncDevice& device, const std::function<Array()>& program, E
       // Reading may have failed, and not the value.
       const std::string second = read(*value);
       EXPECT_TRUE(second.empty() || second == first || code == ErrorCode::device_lost)
-          << first << "\n" << second;
+          << first << "\n"
+          << second;
     }
     expect_works();
     if (testing::Test::HasFailure()) {
@@ -153,6 +154,28 @@ TEST_P(ArrayLoss, AFaultAtEachCall) {
         device_, [&] { return program(); }, code,
         [&](std::uint64_t n) { device_.fail_call(n, code); }, [&] { expect_works(); });
     EXPECT_GT(calls, 20u);
+  }
+}
+
+TEST_P(ArrayLoss, AReaderThatFailedDoesNotSpoilWhatIsWrittenOverItsInput) {
+  const DeviceScope scope(device_);
+  for (std::uint64_t n = 1;; ++n) {
+    Array x = exp(Array(values_, {32}));
+    x.eval();
+    device_.fail_call(n);
+    const Array reader = sum(x);
+    try {
+      reader.eval();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::backend);
+    }
+    if (!device_.end_fault()) {
+      EXPECT_GT(n, 4u);
+      break;
+    }
+    const Array y = x + Array(1.0f);
+    x = Array(0.0f);
+    EXPECT_FLOAT_EQ(y.to_vector<float>()[3], std::exp(values_[3]) + 1) << "call " << n;
   }
 }
 

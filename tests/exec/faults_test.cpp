@@ -96,6 +96,31 @@ TEST_F(Faults, AtEachCallOfCompile) {
   EXPECT_GT(n, 2u);
 }
 
+TEST_F(Faults, AStateThatAFailedRunOnlyReadIsNoneTheWorse) {
+  GraphBuilder builder;
+  const Array state = builder.state("s", f32({6, 32})), rows = builder.input("rows", i32({4}));
+  builder.output("y", silu(take(state, rows)));
+  const auto executable = compiled(builder.build(), {&device_});
+  const Array seed(std::vector<float>(6 * 32, 2.0f), {6, 32});
+  executable->state("s")->seed(seed);
+  const NamedTensor input = given("rows", rows_, {4});
+  for (std::uint64_t n = 1;; ++n) {
+    device_.fail_call(n);
+    try {
+      executable->run({input});
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr("injected fault"));
+    }
+    if (!device_.end_fault()) {
+      EXPECT_GT(n, 6u);
+      break;
+    }
+    executable->run({input});
+    EXPECT_NEAR(executable->output("y").to_vector<float>()[5], 2 / (1 + std::exp(-2.0f)), 1e-5);
+    executable->state("s")->copy_rows(0, 2, 2);
+  }
+}
+
 TEST_F(Faults, AFailedStateStaysFailedUntilItIsReset) {
   const auto executable = make();
   expect_run(*executable, 0);

@@ -140,8 +140,8 @@ TEST_F(ModelLoss, FaultsInTheFirstRequest) {
   for (int fault = 0; fault < 20; ++fault) {
     llm::Context context(model_, options(&device_));
     device_.fail_call(1 + random() % calls);
-    error_of_request(context);  // placement may have taken it for a refusal
-    device_.end_fault();
+    const auto error = error_of_request(context);
+    EXPECT_EQ(device_.end_fault(), error.has_value());  // kernels may be known from before
     llm::Context fresh(model_, options(&device_));
     ASSERT_EQ(answer(fresh), expected_) << "after fault " << fault;
     ASSERT_EQ(answer(context), expected_) << "after fault " << fault;
@@ -191,14 +191,26 @@ TEST_F(ModelLoss, SequencesWhoseKvIsElsewhereGoOn) {
   context.step(sequence, prompt_);
   const TokenId next = prompt_.front();
   const std::vector<float> expected = context.step(sequence, {&next, 1});
-  context.truncate(sequence, static_cast<std::int64_t>(prompt_.size()));
-  for (std::uint64_t n = 1; n < 200; n += 13) {
+  const auto length = static_cast<std::int64_t>(prompt_.size());
+  context.truncate(sequence, length);
+  std::uint64_t n = 1;
+  for (;; n += 5) {
     device.lose_at_call(n);
-    EXPECT_THROW(context.step(sequence, {&next, 1}), Error);
-    ASSERT_TRUE(device.end_fault());
+    bool stopped = false;
+    try {
+      EXPECT_EQ(context.step(sequence, {&next, 1}), expected);
+    } catch (const Error& error) {
+      stopped = true;
+      EXPECT_EQ(error.code(), ErrorCode::device_lost) << error.what();
+      EXPECT_EQ(context.length(sequence), length);
+    }
+    ASSERT_EQ(device.end_fault(), stopped) << "call " << n;
+    if (!stopped) break;
     ASSERT_EQ(context.step(sequence, {&next, 1}), expected) << "call " << n;
-    context.truncate(sequence, static_cast<std::int64_t>(prompt_.size()));
+    context.truncate(sequence, length);
   }
+  EXPECT_GT(n, 50u);
+  context.truncate(sequence, length);
   device.hang_at(3);
   EXPECT_THROW(context.step(sequence, {&next, 1}), Error);
   EXPECT_EQ(context.step(sequence, {&next, 1}), expected);
@@ -229,15 +241,19 @@ TEST_F(ModelLoss, NodeByNodeToo) {
   EXPECT_EQ(answer(context), expected_);
   const std::uint64_t calls = device_.driver_calls() - before;
   std::mt19937 random(11);
-  for (int i = 0; i < 30; ++i) {
-    const std::uint64_t n = 1 + random() % calls;
-    i % 2 == 0 ? device_.lose_at_call(n) : device_.fail_call(n);
+  int faults = 0;
+  for (int i = 0; i < 40; ++i) {
+    const std::uint64_t n = 1 + random() % calls;  // about: what has ended needs no wait
+    const ErrorCode code = i % 2 == 0 ? ErrorCode::device_lost : ErrorCode::backend;
+    i % 2 == 0 ? device_.lose_at_call(n) : device_.fail_call(n, code);
     const auto error = error_of_request(context);
-    ASSERT_TRUE(device_.end_fault());
-    ASSERT_TRUE(error.has_value());
-    EXPECT_EQ(error->code(), i % 2 == 0 ? ErrorCode::device_lost : ErrorCode::backend);
+    ASSERT_EQ(device_.end_fault(), error.has_value()) << "fault " << i;
+    if (!error) continue;
+    ++faults;
+    EXPECT_EQ(error->code(), code) << error->what();
     ASSERT_EQ(answer(context), expected_) << "after fault " << i;
   }
+  EXPECT_GT(faults, 20);
 }
 
 }  // namespace

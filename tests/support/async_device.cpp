@@ -422,6 +422,10 @@ std::uint64_t AsyncDevice::generation() const noexcept {
   return impl_->generation;
 }
 
+bool AsyncDevice::shares_host_memory() const noexcept {
+  return !impl_->options.hides_local;
+}
+
 Ref<Stream> AsyncDevice::default_stream() {
   return make_async_stream(impl_, impl_->main, false);  // all of them share the lane
 }

@@ -25,10 +25,7 @@ class AsyncKernel final : public Kernel {
  public:
   AsyncKernel(std::string_view op, std::shared_ptr<const Kernel> on_cpu, KernelTraits traits,
               std::uint64_t prepared_in)
-      : Kernel(std::move(traits)),
-        name(op),
-        inner(std::move(on_cpu)),
-        generation(prepared_in) {}
+      : Kernel(std::move(traits)), name(op), inner(std::move(on_cpu)), generation(prepared_in) {}
   const std::string name;
   const std::shared_ptr<const Kernel> inner;
   const std::uint64_t generation;

@@ -19,8 +19,8 @@ float number_of(float a, float b) {
     case kFloorDivide: return floor_divide_of(a, b);
     case kRemainder: return remainder_of(a, b);
     case kPower: return power_of(a, b);
-    case kMaximum: return is_nan(a) || order_of(a) > order_of(b) && !is_nan(b) ? a : b;
-    case kMinimum: return is_nan(a) || order_of(a) < order_of(b) && !is_nan(b) ? a : b;
+    case kMaximum: return is_nan(a) || (order_of(a) > order_of(b) && !is_nan(b)) ? a : b;
+    case kMinimum: return is_nan(a) || (order_of(a) < order_of(b) && !is_nan(b)) ? a : b;
     case kLogaddexp: return logaddexp_of(a, b);
     case kArctan2: return arctan2_of(a, b);
   }
