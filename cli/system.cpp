@@ -56,9 +56,12 @@ Json json_of(const Device& device) {
   const DeviceInfo info = device.describe();
   Json details = Json::object();
   for (const auto& [fact, value] : info.details) details[fact] = value;
-  return {{"name", device.name()},         {"hardware", info.hardware},
-          {"driver", info.driver},         {"memory", info.memory},
-          {"details", std::move(details)}, {"largest_allocation", info.largest_allocation}};
+  return {{"name", device.name()},
+          {"hardware", info.hardware},
+          {"driver", info.driver},
+          {"memory", info.memory},
+          {"largest_allocation", info.largest_allocation},
+          {"details", std::move(details)}};
 }
 
 }  // namespace

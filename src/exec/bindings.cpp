@@ -105,6 +105,15 @@ std::vector<bool> slots_that_runs_read(const Plan& plan) {
   return read;
 }
 
+void import_parameters(const Plan& plan, Parameters& parameters) {
+  std::map<Device*, std::vector<std::string>> plain;
+  for (const Slot& slot : plan.slots) {
+    const bool is_plain = slot.operand.layout.kind == LayoutKind::strided;
+    if (slot.kind == SlotKind::parameter && is_plain) plain[slot.device].push_back(slot.name);
+  }
+  for (const auto& [device, names] : plain) parameters.impl().import_together(names, *device);
+}
+
 Bindings::Bindings(const Plan& plan)
     : plan_(plan), bound_(plan.slots.size()), inputs_(plan.slots.size()) {
   for (Device* device : devices_of(plan)) {
@@ -179,12 +188,7 @@ void Bindings::bind_parameters(Parameters& parameters) {
   Parameters::Impl& impl = parameters.impl();
   const std::uint64_t revision = impl.revision;
   if (revision == parameters_seen_) return;
-  std::map<Device*, std::vector<std::string>> plain;
-  for (const Slot& slot : plan_.slots) {
-    const bool is_plain = slot.operand.layout.kind == LayoutKind::strided;
-    if (slot.kind == SlotKind::parameter && is_plain) plain[slot.device].push_back(slot.name);
-  }
-  for (const auto& [device, names] : plain) impl.import_together(names, *device);
+  import_parameters(plan_, parameters);
   std::vector<bool> wanted = slots_that_runs_read(plan_);
   for (const PlannedLaunch& launch : plan_.load) {
     const std::uint32_t s = launch.outputs[0].slot;

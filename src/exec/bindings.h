@@ -57,6 +57,10 @@ std::vector<Device*> devices_of(const Plan& plan);
 /// kept.
 std::vector<bool> slots_that_runs_read(const Plan& plan);
 
+/// Lets devices see the plan's plain parameters where the host has them, as far as they can: those
+/// take none of their memory.
+void import_parameters(const Plan& plan, Parameters& parameters);
+
 /// A split's work in the device's own form. Kernels that were prepared before their device was lost
 /// are prepared again.
 std::unique_ptr<Recording> record(const Plan& plan, const Split& split);

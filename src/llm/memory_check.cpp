@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/check.h"
+#include "exec/bindings.h"
 #include "exec/planner.h"
 #include "llm/kv_blocks.h"
 #include "llm/layer_devices.h"
@@ -181,6 +182,7 @@ void fit_to_devices(const Model& model, ContextOptions& options, const LayerDevi
   if (devices.embedding) {
     check_weights_have_kernels(plan);
     check_weights_have_kernels(plan_of(model, options, devices, 1));
+    import_parameters(plan, *model.parameters());
   }
   std::string short_of = shortage(model, options, plan);
   while (choose && !short_of.empty() && options.n_ctx > kLeastDefaultContext) {

@@ -406,6 +406,19 @@ TEST(OnDevices, WeightsThatAreThereAlreadyAreNotCountedAgain) {
   }
 }
 
+TEST(OnDevices, WeightsThatADeviceCanSeeWhereTheyAreTakeNoneOfItsMemory) {
+  const auto model = llm::Model::bundled();
+  AsyncOptions small = with_memory("gpu", 1'600'000);  // less than the weights alone
+  small.most_imported = std::size_t{1} << 30;
+  AsyncDevice device(small);
+  llm::ContextOptions options = on({&device});
+  options.chunk = 32;
+  llm::Context context(model, options);
+  const std::vector<TokenId> prompt = model->tokenizer().encode("Once upon a time");
+  context.step(context.create(), prompt);
+  EXPECT_LT(device.live_bytes(), 1'600'000u);
+}
+
 TEST(OnDevices, AContextIsChosenToFitTheDevice) {
   const auto model = llm::Model::bundled();
   AsyncDevice device(quick("gpu"));

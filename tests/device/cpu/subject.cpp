@@ -3,7 +3,7 @@
 namespace heddle::test {
 
 std::vector<Subject> subjects() {
-  return {{"cpu"}};
+  return {{"cpu", [] { return &cpu_device(); }}};
 }
 
 }  // namespace heddle::test

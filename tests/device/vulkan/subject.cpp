@@ -1,8 +1,10 @@
 // Rows of conformance tests on Vulkan, and what it has no kernels for.
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "device/on_device.h"
+#include "device/vulkan/vulkan_device.h"
 
 namespace heddle::test {
 
@@ -31,10 +33,37 @@ bool may_refuse(const Op& op, const std::vector<Tensor>& inputs) {
   return !inputs.empty() && computes_on_complex(op, inputs[0].operand.spec.dtype);
 }
 
+// ---- The same hardware without optional features
+
+Device* minimal_device() {
+  if (!vulkan_device()) return nullptr;
+  static const std::unique_ptr<Device> device = own_vulkan_device({.minimal = true});
+  return device.get();
+}
+
+/// It stores no items of 8 and 16 bits, and knows no doubles.
+bool minimal_may_refuse(const Op& op, const std::vector<Tensor>& inputs) {
+  const auto lacking = [](const TensorSpec& spec) {
+    return info(spec.dtype).block_bytes % 4 != 0 || spec.dtype == DType::f64;
+  };
+  std::vector<TensorSpec> specs;
+  for (const Tensor& input : inputs) specs.push_back(input.operand.spec);
+  const bool doubles =
+      std::ranges::any_of(specs, [](const TensorSpec& x) { return x.dtype == DType::f64; });
+  const auto* arange = std::get_if<Arange>(&op);
+  const bool fractions = arange && arange->step != std::trunc(arange->step);
+  const bool moves_narrow =
+      std::holds_alternative<Reinterpret>(op) && std::ranges::any_of(specs, lacking);
+  return may_refuse(op, inputs) || doubles || fractions || moves_narrow ||
+         std::ranges::any_of(infer(op, specs), lacking);
+}
+
 }  // namespace
 
 std::vector<Subject> subjects() {
-  return {{"vulkan:0", std::getenv("EVERY_CASE") == nullptr, 1, may_refuse}};
+  const bool sampled = std::getenv("EVERY_CASE") == nullptr;
+  return {{"vulkan", vulkan_device, sampled, 1, may_refuse},
+          {"vulkan_minimal", minimal_device, sampled, 1, minimal_may_refuse}};
 }
 
 }  // namespace heddle::test
