@@ -71,7 +71,7 @@ Plans::Compiled& Plans::compiled(std::int64_t tokens, std::int64_t outputs) {
     const Graph graph =
         build_graph(model_->file(), model_->config(), shape_, devices_, tokens, outputs);
     auto executable = Executable::compile(graph, options_, model_->parameters());
-    bind_states(*executable);  // before it is kept: it would make states of its own
+    bind_states(*executable);  // which may fail: kept without its states, it would run on others
     known.executable = std::move(executable);
   }
   return known;

@@ -1,5 +1,6 @@
 // Linear on Vulkan: every weight type in every form, which must agree to the bit.
 #include <cmath>
+#include <cstring>
 
 #include "device/vulkan/device.h"
 #include "device/vulkan/product_forms.h"

@@ -32,7 +32,8 @@ bool can_run(ProductForm form, const Limits& limits) {
   return false;
 }
 
-/// Whether subgroups are so narrow that they must be a processor's vectors.
+/// Whether subgroups are so narrow that they must be a processor's vectors (or those of a GPU whose
+/// shared memory is ordinary memory, as Arm's older ones).
 bool is_processor(const Limits& limits) {
   return limits.subgroup_size < 16;
 }

@@ -13,7 +13,7 @@ Octet load_a(uint64_t line, uint o) {
     const float term = load_term(line, params.a_depth, min(k, params.depth - 1u));
     return share_octet(k < params.depth ? term : 0.0);
   }
-  return load_terms(line, params.a_depth, o);
+  return load_terms(line, params.a_depth, o, kDenseA, false);
 }
 
 void multiply(Place place, uint first_row, uint column) {
@@ -27,7 +27,7 @@ void multiply(Place place, uint first_row, uint column) {
   for (uint first = 0u; first < (params.depth + 7u) / 8u; first += kUnitOctets) {
     float unit[kRows];
     [[unroll]] for (uint j = 0u; j < kUnitOctets; ++j) {
-      const Octet terms = load_terms(b, params.b_depth, first + j);
+      const Octet terms = load_terms(b, params.b_depth, first + j, kDenseB, false);
       [[unroll]] for (uint r = 0u; r < kRows; ++r) {
         const float sum = octet_sum(terms, load_a(a[r], first + j));
         unit[r] = j == 0u ? sum : unit[r] + sum;
