@@ -70,8 +70,9 @@ Plans::Compiled& Plans::compiled(std::int64_t tokens, std::int64_t outputs) {
   if (!known.executable) {
     const Graph graph =
         build_graph(model_->file(), model_->config(), shape_, devices_, tokens, outputs);
-    known.executable = Executable::compile(graph, options_, model_->parameters());
-    bind_states(*known.executable);
+    auto executable = Executable::compile(graph, options_, model_->parameters());
+    bind_states(*executable);  // which may fail: kept without its states, it would run on others
+    known.executable = std::move(executable);
   }
   return known;
 }

@@ -205,8 +205,9 @@ TEST_P(Copies, SliceUpdateInPlaceLeavesTheRest) {
   Random random(25);
   const Tensor base = random_tensor(DType::u16, {4, 6}, random);
   const Tensor update = random_tensor(DType::u16, {2, 6}, random);
-  const Ran ran =
-      run_op(device(), SliceUpdate{{1, 0}, {3, 6}, {1, 1}}, {base, update}, {.in_place = true});
+  const Op op = SliceUpdate{{1, 0}, {3, 6}, {1, 1}};
+  if (is_left_out(op, {base, update})) return;
+  const Ran ran = run_op(device(), op, {base, update}, {.in_place = true});
   ASSERT_EQ(ran.traits.aliases.size(), 1u);
   EXPECT_EQ(ran.traits.aliases[0].input, 0u);
   EXPECT_FALSE(ran.traits.aliases[0].required);

@@ -45,6 +45,8 @@ const Subject& subject();
 Device& device();
 bool on_cpu();
 
+/// Whether the device has no kernel for the op and need not have one.
+bool is_left_out(const Op& op, const std::vector<Tensor>& inputs);
 /// As expect_conformance, with the device's leeway. What it may refuse is left out.
 void expect_on_device(const Op& op, const std::vector<Tensor>& inputs, Tolerance tolerance = {});
 /// As expect_rows_alone.

@@ -67,9 +67,11 @@ TEST_P(Ropes, FarPositionsKeepTheirAngles) {
       tensor_of(DType::i32, {6}, {99999, 131071, 1000000, 16777217, 2147483647, -5});
   for (const RopeStyle style : kStyles) {
     for (const float base : {10000.0f, 500000.0f, 1000000.0f}) {
-      const Rope op{{style, 128, base, 1.0f, false}, false};
-      const OperandSpec x = OperandSpec::contiguous({DType::f32, {6, 2, 128}});
-      expect_on_device(op, rope_inputs(op, x, position, random), {2, 4e-6});
+      for (const bool has_factors : {false, true}) {
+        const Rope op{{style, 128, base, 1.0f, has_factors}, false};
+        const OperandSpec x = OperandSpec::contiguous({DType::f32, {6, 2, 128}});
+        expect_on_device(op, rope_inputs(op, x, position, random), {2, 4e-6});
+      }
     }
   }
 }
@@ -145,11 +147,11 @@ TEST_P(RopeWrites, IsRopeThenWriteRows) {
     Random random(6);
     for (const RopeStyle style : kStyles) {
       for (const DType state : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_0}) {
-        if (state == DType::q4_0 && !on_cpu()) continue;
         for (const bool bias : {false, true}) {
           for (const bool has_factors : {false, true}) {
             const RopeWriteRows op{bias, true, {style, 48, 10000.0f, 1.0f, has_factors}};
             const auto inputs = write_inputs(op, state, DType::f32, random);
+            if (is_left_out(op, inputs)) continue;
             std::vector<Tensor> rope_operands(inputs.begin() + 1, inputs.end());
             rope_operands.erase(rope_operands.begin() + 1);
             const Ran turned = run_op(device(), Rope{op.angles, bias}, rope_operands);
@@ -165,6 +167,24 @@ TEST_P(RopeWrites, IsRopeThenWriteRows) {
       }
     }
   });
+}
+
+TEST_P(RopeWrites, WideHeads) {
+  Random random(9);
+  const Tensor position = tensor_of(DType::i32, {2}, {3000, 7});
+  const Tensor rows = tensor_of(DType::i32, {2}, {3, 1});
+  const Tensor x = random_tensor(DType::f32, {2, 1, 1024}, random);
+  for (const DType state : {DType::f32, DType::q8_0}) {
+    for (const RopeStyle style : kStyles) {
+      const RopeWriteRows op{false, true, {style, 1024, 10000.0f, 1.0f, false}};
+      const std::vector inputs{random_tensor(state, {4, 1, 1024}, random), x, rows, position};
+      if (is_left_out(op, inputs)) continue;
+      const Ran turned = run_op(device(), Rope{op.angles, false}, {x, position});
+      const Ran parts = run_op(device(), WriteRows{}, {inputs[0], turned.outputs[0], rows});
+      const Ran fused = run_op(device(), op, inputs);
+      EXPECT_TRUE(fused.outputs[0].bytes == parts.outputs[0].bytes) << to_string(state);
+    }
+  }
 }
 
 TEST_P(RopeWrites, Conforms) {

@@ -142,10 +142,10 @@ TEST_P(Writes, Quantises) {
   Random random(9);
   for (const DType state : kBlocks) {
     for (const DType from : kFloats) {
-      if (!on_cpu() && (state != DType::q8_0 || from == DType::f64)) continue;
       const std::vector<Tensor> inputs{random_tensor(state, {5, 2, 768}, random),
                                        random_tensor(from, {3, 2, 768}, random),
                                        tensor_of(DType::i32, {3}, {4, -7, 1})};
+      if (is_left_out(WriteRows{}, inputs)) continue;
       const Ran ran = run_op(device(), WriteRows{}, inputs, {.threads = 2});
       ASSERT_EQ(ran.refused, "");
       Values x = decode(inputs[1].operand, inputs[1].bytes.data());
@@ -171,6 +171,7 @@ TEST_P(Writes, QuantisesToQ8WithinHalfAStep) {
       // Half a step of size / 127, and what rounding the scale to f16, or to nothing, adds.
       const double bound =
           std::min(size, 1e6) / 254 * 1.15 + 4e-6 + std::max(0.0, size - 65504 * 127.0);
+      if (is_left_out(WriteRows{}, inputs)) return;
       const Ran ran = run_op(device(), WriteRows{}, inputs);
       EXPECT_EQ(difference(decode(ran.outputs[0].operand, ran.outputs[0].bytes.data()),
                            decode(x.operand, x.bytes.data()), {0, bound}),
@@ -182,6 +183,7 @@ TEST_P(Writes, QuantisesToQ8WithinHalfAStep) {
       const std::vector<Tensor> inputs{random_tensor(DType::q8_0, {1, 64}, random),
                                        tensor_of(DType::f32, {1, 64}, values),
                                        tensor_of(DType::i32, {1}, {0})};
+      if (is_left_out(WriteRows{}, inputs)) return;
       const Ran ran = run_op(device(), WriteRows{}, inputs);
       const Values got = decode(ran.outputs[0].operand, ran.outputs[0].bytes.data());
       EXPECT_NEAR(static_cast<double>(got.real[31]), 1, 1e-3);  // the block before is whole

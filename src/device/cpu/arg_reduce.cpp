@@ -137,6 +137,7 @@ struct Chooser {
 
  private:
   T at(const std::byte* in, std::int64_t r, std::int64_t i) const {
+    if (source.in_place()) return reinterpret_cast<const T*>(in)[r * length + i];
     BlockBuffer scratch;
     return *static_cast<const T*>(source.load(in, r * length + i, 1, scratch));
   }

@@ -38,7 +38,8 @@ constexpr PrepareFamily family() {
   if constexpr (one_of<T, Linear>) return prepare_linear;
   if constexpr (one_of<T, Matmul>) return prepare_matmul;
   if constexpr (one_of<T, Reduce, Softmax>) return prepare_reduce;
-  if constexpr (std::is_same_v<T, Attend>) return prepare_attend;
+  if constexpr (one_of<T, Attend>) return prepare_attend;
+  if constexpr (one_of<T, Attention>) return prepare_attention;
   if constexpr (one_of<T, RmsNorm, AddRmsNorm, LayerNorm>) return prepare_norm;
   return nullptr;  // leaves and views: nothing to compute
 }

@@ -52,7 +52,9 @@ bool minimal_may_refuse(const Op& op, const std::vector<Tensor>& inputs) {
       std::ranges::any_of(specs, [](const TensorSpec& x) { return x.dtype == DType::f64; });
   const auto* arange = std::get_if<Arange>(&op);
   const bool fractions = arange && arange->step != std::trunc(arange->step);
-  return may_refuse(op, inputs) || doubles || fractions ||
+  const bool moves_narrow =
+      std::holds_alternative<Reinterpret>(op) && std::ranges::any_of(specs, lacking);
+  return may_refuse(op, inputs) || doubles || fractions || moves_narrow ||
          std::ranges::any_of(infer(op, specs), lacking);
 }
 

@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint32_t kGroup = 128, kPerLane = 4;
 constexpr std::int64_t kMostInt = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t kMostUint = std::numeric_limits<std::uint32_t>::max();
-constexpr std::int64_t kMostElements = std::int64_t{1} << 40;  // groups stay below 2^32
+constexpr std::int64_t kMostElements = std::int64_t{1} << 38;  // groups stay below 2^32
 
 bool merges(const Walk& walk, const Shape& shape, std::span<const Dims> strides, std::size_t axis) {
   if (walk.extents.empty()) return false;

@@ -15,6 +15,7 @@ layout(constant_id = 4) const uint kValueType = kF32;
 layout(constant_id = 5) const uint kRowVectors = 1;
 layout(constant_id = 6) const uint kLanePositions = 1;
 const uint kValueFeatures = kFeatures;
+const bool kKeysInFours = kFeatures % 4 == 0, kValuesInFours = kKeysInFours;
 
 uint kv_head;    // of the workgroup
 uint first_row;  // of its tile, among the rows of the head of keys and values
@@ -149,6 +150,8 @@ void attend_tile(uint tile, uint split_group) {
   last_row = min((run + 1u) * params.rows_per_run,
                  live_rows(operand(kExtent), params.tokens) * head_group());
   last_row = min(last_row, first_row + kRows);
+  report_index(kKeysInFours && ((operand(kKeys) | operand(kValues)) & 7ul) != 0ul &&
+               (kKeyType != kQ8_0 || kValueType != kQ8_0));
   load_seen();
   load_queries();
   barrier();

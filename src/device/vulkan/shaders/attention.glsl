@@ -10,6 +10,8 @@
 // What is done once a block is a loop, not unrolled: such a shader is long, and some drivers compile
 // it slowly. Who includes this (after types.glsl, group.glsl and softmax_sums.glsl) defines
 //   kFeatures, kValueFeatures, kKeyType, kValueType   of heads
+//   kKeysInFours, kValuesInFours     heads of f16, bf16 or f32 are some fours of features, and begin
+//                                    at multiples of 8 bytes
 //   kRowVectors, kLanePositions      rows / 4, and positions of a block to a lane
 //   kSplit                           positions of a split: some blocks
 // and
@@ -77,10 +79,9 @@ vec4 load_some(uint type, uint64_t head, uint feature, uint features) {
   return x;
 }
 
-// Of `features` in all, which if a multiple of 4 make heads of f16 and f32 aligned to 8 bytes.
-vec4 load_four(uint type, uint64_t head, uint feature, uint features, float scale) {
+vec4 load_four(uint type, bool in_fours, uint64_t head, uint feature, uint features, float scale) {
   if (type == kQ8_0) return load_q8_0(head, feature, scale);
-  if (features % 4u != 0u) return load_some(type, head, feature, features);
+  if (!in_fours) return load_some(type, head, feature, features);
   return load_adjacent(type, head + feature * (type == kF32 ? 4u : 2u));
 }
 
@@ -115,7 +116,9 @@ void score_block() {
       vec4 k[kLanePositions];
       [[unroll]] for (uint m = 0u; m < kLanePositions; ++m) {
         k[m] = vec4(0.0);
-        if (there[m]) k[m] = load_four(kKeyType, keys[m], feature, kFeatures, scale[m]);
+        if (there[m]) {
+          k[m] = load_four(kKeyType, kKeysInFours, keys[m], feature, kFeatures, scale[m]);
+        }
       }
       [[unroll]] for (uint i = 0u; i < 4u; ++i) {
         [[unroll]] for (uint v = 0u; v < kRowVectors; ++v) {
@@ -204,7 +207,7 @@ void add_value(uint at, bool all_see) {
     vec4 x = vec4(0.0);
     if (feature < kValueFeatures) {
       const float scale = block_scale(kValueType, head, feature);
-      x = load_four(kValueType, head, feature, kValueFeatures, scale);
+      x = load_four(kValueType, kValuesInFours, head, feature, kValueFeatures, scale);
     }
     [[unroll]] for (uint v = 0u; v < kRowVectors; ++v) {
       const vec4 weight = weights[at * kRowVectors + v];

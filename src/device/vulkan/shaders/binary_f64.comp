@@ -43,8 +43,8 @@ bool answer_of(double a, double b) {
 
 void element(uint64_t number) {
   const Offsets offsets = offsets_of(number);
-  const double a = F64s(at_item(operand(0), offsets.of[0], 8u)).at[0];
-  const double b = F64s(at_item(operand(1), offsets.of[1], 8u)).at[0];
-  if (binary_gives_bool(kKind)) store_bool(operand(2) + number, answer_of(a, b));
-  else F64s(operand(2) + number * 8ul).at[0] = number_of(a, b);
+  const double a = F64s(at_item(bases[0], offsets.of[0], 8u)).at[0];
+  const double b = F64s(at_item(bases[1], offsets.of[1], 8u)).at[0];
+  if (binary_gives_bool(kKind)) store_bool(bases[2] + number, answer_of(a, b));
+  else F64s(bases[2] + number * 8ul).at[0] = number_of(a, b);
 }

@@ -29,13 +29,13 @@ Real activation(Real x) {
 void element(uint64_t number) {
   const Offsets offsets = offsets_of(number);
 #ifdef DOUBLES
-  const double gate = F64s(at_item(operand(0), offsets.of[0], 8u)).at[0];
-  const double up = F64s(at_item(operand(1), offsets.of[1], 8u)).at[0];
-  F64s(operand(2) + number * 8ul).at[0] = activation(gate) * up;
+  const double gate = F64s(at_item(bases[0], offsets.of[0], 8u)).at[0];
+  const double up = F64s(at_item(bases[1], offsets.of[1], 8u)).at[0];
+  F64s(bases[2] + number * 8ul).at[0] = activation(gate) * up;
 #else
   const uint bytes = kDType == kF32 ? 4u : 2u;
-  const float gate = load_float(kDType, at_item(operand(0), offsets.of[0], bytes), 0u);
-  const float up = load_float(kDType, at_item(operand(1), offsets.of[1], bytes), 0u);
-  store_float(kDType, operand(2) + number * bytes, 0u, activation(gate) * up);
+  const float gate = load_float(kDType, at_item(bases[0], offsets.of[0], bytes), 0u);
+  const float up = load_float(kDType, at_item(bases[1], offsets.of[1], bytes), 0u);
+  store_float(kDType, bases[2] + number * bytes, 0u, activation(gate) * up);
 #endif
 }

@@ -56,7 +56,7 @@ bool answer_of(double x) {
 }
 
 void element(uint64_t number) {
-  const double x = F64s(at_item(operand(0), offsets_of(number).of[0], 8u)).at[0];
-  if (unary_gives_bool(kKind)) store_bool(operand(1) + number, answer_of(x));
-  else F64s(operand(1) + number * 8ul).at[0] = number_of(x);
+  const double x = F64s(at_item(bases[0], offsets_of(number).of[0], 8u)).at[0];
+  if (unary_gives_bool(kKind)) store_bool(bases[1] + number, answer_of(x));
+  else F64s(bases[1] + number * 8ul).at[0] = number_of(x);
 }

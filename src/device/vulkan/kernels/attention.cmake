@@ -1,0 +1,2 @@
+target_sources(heddle PRIVATE ${CMAKE_CURRENT_LIST_DIR}/attention.cpp)
+vulkan_shader(attention)
