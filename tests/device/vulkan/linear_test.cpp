@@ -230,6 +230,10 @@ TEST_F(Vulkan, LinearRefusesWhatItCannotRead) {
   EXPECT_TRUE(refuses_long(kLong, 1, 1));
   EXPECT_FALSE(refuses_long(1, 1, kLong - 1));
   EXPECT_FALSE(refuses_long(1, kLong - 1, 1));
+  EXPECT_NE(refusal(device(), OperandSpec::contiguous({DType::f32, {1 << 24, 1}}),
+                    OperandSpec::contiguous({DType::f16, {1 << 24, 1}}))
+                .find("workgroups are more than a dispatch can count"),
+            std::string::npos);
 }
 
 // ---- Which form
