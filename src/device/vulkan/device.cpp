@@ -263,7 +263,8 @@ Ref<Buffer> VulkanDevice::import_host(std::span<std::byte> memory,
                                       std::shared_ptr<const void> owner) {
   const auto current = life();
   const std::size_t page = current->context->limits().host_import_alignment;
-  if (page == 0 || memory.empty()) return nullptr;
+  // A device with memory of its own would read the host's across the bus again and again.
+  if (page == 0 || memory.empty() || !shares_host_memory()) return nullptr;
   const auto begin = reinterpret_cast<std::uintptr_t>(memory.data());
   const std::uintptr_t first = begin / page * page;
   const std::uintptr_t last = (begin + memory.size() + page - 1) / page * page;
