@@ -24,7 +24,7 @@ struct Params {
 #include "kernel.glsl"
 #include "types.glsl"
 
-layout(constant_id = 1) const uint kRank = 1;
+layout(constant_id = 1) const uint kRank = 1;  // 0: all lie one after the other
 
 uint64_t bases[OPERANDS];  // the operands' addresses, read once
 
@@ -34,12 +34,14 @@ struct Offsets {
 
 Offsets offsets_of(uint64_t number) {
   Offsets offsets;
-  if (kRank == 1u) {
+  if (kRank == 0u) {
+    [[unroll]] for (uint n = 0u; n < WALKED; ++n) offsets.of[n] = int64_t(number);
+  } else if (kRank == 1u) {
     [[unroll]] for (uint n = 0u; n < WALKED; ++n) offsets.of[n] = int64_t(number) * params.axes[n];
   } else {
     uint rest = uint(number);
     [[unroll]] for (uint n = 0u; n < WALKED; ++n) offsets.of[n] = 0l;
-    [[unroll]] for (uint axis = kRank - 1u; axis > 0u; --axis) {
+    [[unroll]] for (uint axis = max(kRank, 1u) - 1u; axis > 0u; --axis) {
       const uint extent = uint(params.axes[axis - 1u]);
       const uint index = rest % extent;
       rest /= extent;
