@@ -122,6 +122,14 @@ float high_half(uint word) {
   return f16_to_float(word >> 16);
 }
 
+// A block's scale, of which many are subnormal: unpackHalf2x16 may make those zero.
+float scale_half(uint bits) {
+  const uint magnitude = bits & 0x7fffu;
+  const float kUnit = 5.9604644775390625e-8;  // 2^-24
+  const float scale = magnitude < 0x400u ? float(magnitude) * kUnit : f16_to_float(magnitude);
+  return (bits & 0x8000u) != 0u ? -scale : scale;
+}
+
 // The six-bit scales and minima of q4_K and q5_K: bytes 0..3 and 4..7 hold the first four; the
 // last four have their low bits in bytes 8..11 and their high ones in what the first leave over.
 uvec4 k_scales(uvec3 words) {
@@ -151,9 +159,9 @@ uint head_words(uint dtype) {
 
 // From the word at scale_offset, of which q3_K and q6_K have the low half only, and the others.
 BlockHead make_head(uint dtype, uint scale, uvec4 words) {
-  BlockHead head = BlockHead(low_half(scale), 0.0, words.x, words);
+  BlockHead head = BlockHead(scale_half(scale), 0.0, words.x, words);
   if (dtype == kQ4_1 || dtype == kQ5_1 || dtype == kQ2_K || dtype == kQ4_K || dtype == kQ5_K) {
-    head.m = high_half(scale);
+    head.m = scale_half(scale >> 16);
   }
   if (dtype == kQ3_K) head.scales = q3k_scales(words.xyz);
   if (dtype == kQ4_K || dtype == kQ5_K) head.scales = k_scales(words.xyz);
