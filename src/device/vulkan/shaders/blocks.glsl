@@ -149,7 +149,8 @@ uint scale_offset(uint dtype) {
   return dtype == kQ2_K ? 80u : dtype == kQ3_K ? 108u : dtype == kQ6_K ? 208u : 0u;
 }
 uint head_words_offset(uint dtype) {
-  return dtype == kQ5_0 ? 2u : dtype == kQ2_K ? 0u : dtype == kQ3_K ? 96u : dtype == kQ6_K ? 192u : 4u;
+  if (dtype == kQ2_K) return 0u;
+  return dtype == kQ5_0 ? 2u : dtype == kQ3_K ? 96u : dtype == kQ6_K ? 192u : 4u;
 }
 uint head_words(uint dtype) {
   if (dtype == kQ2_K || dtype == kQ6_K) return 4u;
@@ -214,7 +215,8 @@ struct Octet {
 
 Octet decode_small(uint dtype, BlockHead head, uvec2 codes, uint j) {
   if (dtype == kQ8_0) {
-    return Octet(head.d * signed_bytes_to_floats(codes.x), head.d * signed_bytes_to_floats(codes.y));
+    return Octet(head.d * signed_bytes_to_floats(codes.x),
+                 head.d * signed_bytes_to_floats(codes.y));
   }
   if (dtype == kIq4_nl) {
     return Octet(head.d * iq4_values(low_nibbles(codes.x)),
@@ -296,8 +298,8 @@ Octet decode_octet(uint dtype, BlockHead head, uvec2 codes, uint o) {
   return decode_k_quarters(dtype, head, codes, o);
 }
 
-// Eight neighbours of a plain type at `at`, of which `count` there are: zeros beyond. `aligned`: all
-// are there, at a multiple of 16 bytes.
+// Eight neighbours of a plain type at `at`, of which `count` there are: zeros beyond. `aligned`:
+// all are there, at a multiple of 16 bytes.
 Octet load_plain_octet(uint dtype, uint64_t at, int count, bool aligned) {
   if (aligned && dtype == kF32) return Octet(F32x4s(at).at[0], F32x4s(at).at[1]);
   if (aligned) {
