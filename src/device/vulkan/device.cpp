@@ -40,6 +40,12 @@ constexpr PrepareFamily family() {
   if constexpr (one_of<T, Reduce, Softmax>) return prepare_reduce;
   if constexpr (one_of<T, Attend>) return prepare_attend;
   if constexpr (one_of<T, Attention>) return prepare_attention;
+  if constexpr (one_of<T, Scan>) return prepare_scan;
+  if constexpr (one_of<T, ArgReduce>) return prepare_arg_reduce;
+  if constexpr (one_of<T, TopK>) return prepare_top_k;
+  if constexpr (one_of<T, GatherAxis>) return prepare_gather_axis;
+  if constexpr (one_of<T, ScatterAxis>) return prepare_scatter_axis;
+  if constexpr (one_of<T, Pad>) return prepare_pad;
   if constexpr (one_of<T, RmsNorm, AddRmsNorm, LayerNorm>) return prepare_norm;
   return nullptr;  // leaves and views: nothing to compute
 }

@@ -157,5 +157,11 @@ Prepared prepare_linear(const PrepareArgs&);       // linear
 Prepared prepare_matmul(const PrepareArgs&);       // matmul
 Prepared prepare_attention(const PrepareArgs&);    // attention
 Prepared prepare_attend(const PrepareArgs&);       // attend
+Prepared prepare_scan(const PrepareArgs&);         // scan
+Prepared prepare_arg_reduce(const PrepareArgs&);   // arg_reduce
+Prepared prepare_top_k(const PrepareArgs&);        // top_k
+Prepared prepare_gather_axis(const PrepareArgs&);  // gather_axis
+Prepared prepare_scatter_axis(const PrepareArgs&);  // scatter_axis
+Prepared prepare_pad(const PrepareArgs&);           // pad
 
 }  // namespace heddle::vulkan

@@ -26,15 +26,26 @@ void store_result(uint64_t base, uint i, Accumulator value, uint count) {
   store_float(kType, base, i, value);
 }
 
+// As the operand's type.
+void store_element(uint64_t address, Accumulator value) {
+  store_float(kType, address, 0u, value);
+}
+
 #elif defined(ACCUMULATOR_I32)
 
 #define Accumulator uint
 #define kAccumulatorBytes 4ul
 #define Accumulators U32s
 const bool kSigned = kType == kI8 || kType == kI16 || kType == kI32;
+// The lowest and the highest value are the operand type's.
 Accumulator identity() {
-  if (kKind == kMax) return kSigned ? 0x80000000u : 0u;
-  if (kKind == kMin) return kSigned ? 0x7fffffffu : 0xffffffffu;
+  uint highest = 0xffffffffu;
+  if (kType == kBool) highest = 1u;
+  if (kType == kU8 || kType == kI8) highest = 0xffu;
+  if (kType == kU16 || kType == kI16) highest = 0xffffu;
+  if (kSigned) highest >>= 1u;
+  if (kKind == kMax) return kSigned ? ~highest : 0u;
+  if (kKind == kMin) return highest;
   return kKind == kProd ? 1u : 0u;
 }
 Accumulator combine(Accumulator a, Accumulator b) {
@@ -51,15 +62,26 @@ Accumulator load_element(uint64_t address) {
 }
 // Sums and products of narrow types are i32; the largest and smallest are of their type.
 void store_result(uint64_t base, uint i, Accumulator value, uint count) {
-#ifndef MINIMAL
   const bool narrow = kKind == kMax || kKind == kMin;
   if (narrow && (kType == kBool || kType == kU8 || kType == kI8)) {
-    U8s(base).at[i] = uint8_t(value);
+    store_narrow(1u, base + i, value);
   } else if (narrow && (kType == kU16 || kType == kI16)) {
-    U16s(base).at[i] = uint16_t(value);
-  } else
-#endif
+    store_narrow(2u, base + 2ul * i, value);
+  } else {
     U32s(base).at[i] = value;
+  }
+}
+
+void store_element(uint64_t address, Accumulator value) {
+  if (kType == kBool) {
+    store_narrow(1u, address, uint(value != 0u));
+  } else if (kType == kU8 || kType == kI8) {
+    store_narrow(1u, address, value);
+  } else if (kType == kU16 || kType == kI16) {
+    store_narrow(2u, address, value);
+  } else {
+    U32s(address).at[0] = value;
+  }
 }
 
 #elif defined(ACCUMULATOR_I64)
@@ -86,6 +108,10 @@ Accumulator load_element(uint64_t address) {
 }
 void store_result(uint64_t base, uint i, Accumulator value, uint count) {
   U64s(base).at[i] = value;
+}
+
+void store_element(uint64_t address, Accumulator value) {
+  U64s(address).at[0] = value;
 }
 
 #elif defined(ACCUMULATOR_F64)
@@ -129,6 +155,10 @@ void store_result(uint64_t base, uint i, Accumulator value, uint count) {
   }
 }
 
+void store_element(uint64_t address, Accumulator value) {
+  Accumulators(address).at[0] = value;
+}
+
 #else  // ACCUMULATOR_COMPLEX
 
 #define Accumulator vec2
@@ -147,6 +177,10 @@ Accumulator load_element(uint64_t address) {
 void store_result(uint64_t base, uint i, Accumulator value, uint count) {
   if (kKind == kMean) value /= float(count);
   F32x2s(base).at[i] = value;
+}
+
+void store_element(uint64_t address, Accumulator value) {
+  F32x2s(address).at[0] = value;
 }
 
 #endif
