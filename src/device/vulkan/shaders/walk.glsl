@@ -7,12 +7,13 @@
 //   #include "walk.glsl"
 //
 // and gives a function `element(number)` that computes one element of those in the rows that count
-// (or, with OWN_COUNT defined, of as many as its `element_count()` says). offsets_of(number) says how
-// many items from its start, at bases[i], each walked operand has that element. Numbers are
+// (or, with OWN_COUNT defined, of as many as its `element_count()` says). offsets_of(number) says
+// how many items from its start, at bases[i], each walked operand has that element. Numbers are
 // row-major.
 //
 // `axes` holds the extents of all merged axes but the outermost, then the strides of each operand.
-// Only a walk of one axis may be of 2^32 items or more. EXTRA_PARAMS may name more members of Params.
+// Only a walk of one axis may be of 2^32 items or more. EXTRA_PARAMS may name more members of
+// Params.
 #ifndef EXTRA_PARAMS
 #define EXTRA_PARAMS
 #endif
