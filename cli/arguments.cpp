@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <limits>
+#include <map>
 #include <memory>
+#include <set>
 #include <sstream>
 
 #include "cli/commands.h"
@@ -80,6 +83,28 @@ CLI::Validator positive() {
                 "a number above 0");
 }
 
+void add_devices(CLI::App& app, ModelArguments& model) {
+  app.add_option(
+         "--device", model.devices,
+         "Devices for the model, with commas between them, such as vulkan:0 (heddle devices "
+         "lists them). Several take a run of layers each, in proportion to their memory; "
+         "the first has the embedding too, the last the output. Short: -dev")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_option(
+         "--gpu-layers,--n-gpu-layers", model.context.gpu_layers,
+         "Only the first N layers on the devices, or on the first GPU if none is named; the "
+         "CPU runs the embedding, the other layers and the output. More than the model has: "
+         "all of it, embedding and output too. Short: -ngl")
+      ->check(whole(0));
+}
+
+void add_report(CLI::App& app, bool& report) {
+  app.add_flag("--report", report,
+               "Say on standard error what the devices did: dispatches by kernel, submissions, "
+               "recordings, barriers, copies, and ops that ran on the CPU instead");
+}
+
 void add_context(CLI::App& app, ModelArguments& model) {
   llm::ContextOptions& context = model.context;
   add_model(app, model.path);
@@ -97,6 +122,7 @@ void add_context(CLI::App& app, ModelArguments& model) {
   app.add_option("--chunk", context.chunk, "Tokens of a prompt computed at once")
       ->capture_default_str()
       ->check(whole(1));
+  add_devices(app, model);
   app.add_flag("--lazy", context.lazy, "Run the model's array code node by node, without plans");
 }
 
@@ -142,6 +168,7 @@ void add_run(Program& program) {
       "--no-echo", [a = arguments] { a->echo = false; }, "Leave the prompt out of the output");
   app->add_flag("--parse-special", arguments->parse_special,
                 "Let text such as <|im_end|> in the prompt be the token it names");
+  add_report(*app, arguments->report);
 }
 
 void add_info(Program& program) {
@@ -175,6 +202,12 @@ void add_bench(Program& program) {
       ->capture_default_str()
       ->check(whole(1));
   app->add_flag("--json", arguments->json, "As JSON, with llama-bench's names");
+  add_report(*app, arguments->report);
+}
+
+void add_devices_list(Program& program) {
+  auto [app, arguments] = program.add("devices", "List what there is to run on", devices_list);
+  app->add_flag("--json", arguments->json, "As JSON");
 }
 
 void add_tokenize(Program& program) {
@@ -212,6 +245,21 @@ void add_logits(Program& program) {
   app->add_option("-o,--output", arguments->output, "The file to write")->required();
 }
 
+/// llama.cpp's short names of several letters, which the parser would read as one letter and its
+/// value, spelled out. What follows an option that takes any text is left alone.
+std::vector<std::string> spelled_out(int argc, char** argv) {
+  static const std::map<std::string, std::string> names{{"-ngl", "--gpu-layers"},
+                                                        {"-dev", "--device"}};
+  static const std::set<std::string> any_text{"-p", "--prompt", "--stop"};
+  std::vector<std::string> arguments;
+  for (int i = 1; i < argc; ++i) {
+    const auto name = names.find(argv[i]);
+    const bool is_text = !arguments.empty() && any_text.contains(arguments.back());
+    arguments.push_back(name == names.end() || is_text ? argv[i] : name->second);
+  }
+  return arguments;
+}
+
 int usage_error(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<CLI::App*> chosen = app.get_subcommands();
   const std::vector<std::string> unknown = app.remaining();
@@ -240,9 +288,11 @@ std::function<int()> parse_arguments(int argc, char** argv) {
   add_template(program);
   add_logits(program);
   program.add("settings", "List what the environment can set, and its values now", settings_list);
-  program.add("devices", "List what there is to run on", devices_list);
+  add_devices_list(program);
   try {
-    program.app.parse(argc, argv);
+    std::vector<std::string> arguments = spelled_out(argc, argv);
+    std::ranges::reverse(arguments);  // as the parser takes a vector
+    program.app.parse(std::move(arguments));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() != 0) {
       const int code = usage_error(program.app, error);

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "cli/bench_report.h"
 #include "cli/commands.h"
+#include "cli/device_report.h"
 #include "cli/model.h"
 #include "cli/output.h"
 #include "cli/progress.h"
@@ -49,6 +50,7 @@ void measure(llm::Context& context, llm::SequenceId sequence, BenchTest& test, i
       random_tokens(test.n_prompt + test.n_gen, context.model().config().n_vocab);
   progress.show(fmt::format("{}: warming up", test_name(test)));
   run_test(context, sequence, test, tokens);
+  const DeviceReport report(context);
   test.time = now_text();
   for (int i = 0; i < repetitions; ++i) {
     progress.show(fmt::format("{}: {} of {}", test_name(test), i + 1, repetitions));
@@ -57,6 +59,7 @@ void measure(llm::Context& context, llm::SequenceId sequence, BenchTest& test, i
     const auto taken = std::chrono::nanoseconds(Clock::now() - start).count();
     test.samples.push_back(std::max<std::int64_t>(taken, 1));
   }
+  test.report = report.text();
 }
 
 std::vector<BenchTest> tests_of(const BenchArguments& arguments, std::int64_t n_ctx_train) {
@@ -81,7 +84,7 @@ int bench(const BenchArguments& arguments) {
   progress.show("opening the model");
   const std::shared_ptr<const llm::Model> model = open_model(arguments.model.path);
   std::vector<BenchTest> tests = tests_of(arguments, model->config().n_ctx_train);
-  llm::ContextOptions options = arguments.model.context;
+  llm::ContextOptions options = context_options(arguments.model);
   for (const BenchTest& test : tests) {
     options.n_ctx = std::max({options.n_ctx, test.n_prompt, test.n_gen});
   }
@@ -89,6 +92,10 @@ int bench(const BenchArguments& arguments) {
   const llm::SequenceId sequence = context.create();
   for (BenchTest& test : tests) measure(context, sequence, test, arguments.repetitions, progress);
   progress.clear();
+  for (const BenchTest& test : tests) {
+    if (arguments.report)
+      fmt::print(stderr, "{}, {} times\n{}\n", test_name(test), arguments.repetitions, test.report);
+  }
   print(arguments.json ? bench_json(context, tests) : bench_table(context, tests));
   return kOk;
 }

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/system.h"
+#include "cli/device_report.h"
 #include "cli/model.h"
 #include "cli/output.h"
 #include "heddle/device.h"
@@ -52,11 +53,17 @@ std::string model_type(const llm::Model& model) {
 
 std::string device_names(const llm::Context& context) {
   std::string names;
-  const std::vector<Device*>& chosen = context.options().compile.devices;
-  for (const Device* device : chosen.empty() ? default_devices() : chosen) {
+  for (const Device* device : devices_of(context)) {
     (names += names.empty() ? "" : ",") += device->name();
   }
   return names;
+}
+
+/// As llama-bench counts: the output is one more layer.
+std::int64_t gpu_layers(const llm::Context& context) {
+  const llm::LayerDevices& placed = context.devices();
+  const auto is_gpu = [](const Device* device) { return device && device != &cpu_device(); };
+  return std::ranges::count_if(placed.layers, is_gpu) + (is_gpu(placed.output) ? 1 : 0);
 }
 
 Json to_json(const llm::Context& context, const BenchTest& test) {
@@ -73,6 +80,7 @@ Json to_json(const llm::Context& context, const BenchTest& test) {
           {"model_n_params", model.parameter_count()},
           {"n_batch", options.chunk},
           {"n_threads", options.threads},
+          {"n_gpu_layers", gpu_layers(context)},
           {"type_k", to_string(options.kv_type)},
           {"type_v", to_string(options.kv_type)},
           {"lazy", options.lazy},

@@ -14,6 +14,7 @@ struct BenchTest {
   std::int64_t n_prompt = 0, n_gen = 0;
   std::string time;                   // when it began, ISO 8601, UTC
   std::vector<std::int64_t> samples;  // nanoseconds of each repetition
+  std::string report;                 // what the devices did in all of them
 };
 
 /// "pp512" or "tg64".

@@ -27,6 +27,7 @@ class UsageError : public std::runtime_error {
 /// A model and the context to run it in. An empty path is the bundled model.
 struct ModelArguments {
   std::string path;
+  std::vector<std::string> devices;  // names, as find_device takes them; none: what context says
   llm::ContextOptions context;
 };
 
@@ -37,6 +38,7 @@ struct RunArguments {
   std::optional<std::uint64_t> seed;
   bool echo = true;
   bool parse_special = false;
+  bool report = false;  // of what the devices did, on standard error
 };
 int run(const RunArguments& arguments);
 
@@ -59,6 +61,7 @@ struct BenchArguments {
   std::int64_t generated_tokens = 64;         // 0: no such test
   int repetitions = 5;
   bool json = false;
+  bool report = false;  // as for run
 };
 int bench(const BenchArguments& arguments);
 
@@ -84,6 +87,10 @@ struct LogitsArguments {
 int logits(const LogitsArguments& arguments);
 
 int settings_list();
-int devices_list();
+
+struct DevicesArguments {
+  bool json = false;
+};
+int devices_list(const DevicesArguments& arguments);
 
 }  // namespace heddle::cli

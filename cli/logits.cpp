@@ -20,7 +20,7 @@ int logits(const LogitsArguments& arguments) {
   require(count <= static_cast<std::size_t>(model->config().n_ctx_train),
           ErrorCode::invalid_argument, "--tokens: {} ids; the model has a context of {} tokens",
           count, model->config().n_ctx_train);
-  llm::ContextOptions options = arguments.model.context;
+  llm::ContextOptions options = context_options(arguments.model);
   options.n_ctx = std::max(options.n_ctx, static_cast<std::int64_t>(count));
   llm::Context context(model, options);
   const llm::SequenceId sequence = context.create();

@@ -3,10 +3,18 @@
 #include <algorithm>
 #include <map>
 
+#include "heddle/device.h"
+
 namespace heddle::cli {
 
 std::shared_ptr<llm::Model> open_model(const std::string& path) {
   return path.empty() ? llm::Model::bundled() : llm::Model::open(path);
+}
+
+llm::ContextOptions context_options(const ModelArguments& arguments) {
+  llm::ContextOptions options = arguments.context;
+  for (const std::string& name : arguments.devices) options.devices.push_back(&find_device(name));
+  return options;
 }
 
 gguf::File open_file(const std::string& path) {

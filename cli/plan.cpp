@@ -22,7 +22,7 @@ int plan(const PlanArguments& arguments) {
   require(arguments.tokens <= arguments.model.context.chunk, ErrorCode::invalid_argument,
           "--tokens {}: a step takes no more than --chunk, which is {}", arguments.tokens,
           arguments.model.context.chunk);
-  llm::Context context(open_model(arguments.model.path), arguments.model.context);
+  llm::Context context(open_model(arguments.model.path), context_options(arguments.model));
   const Plan& plan = context.plan_for(arguments.tokens);
   if (arguments.verify) {
     verify(plan);

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/system.h"
 #include "cli/commands.h"
+#include "cli/device_report.h"
 #include "cli/interrupt.h"
 #include "cli/model.h"
 #include "cli/output.h"
@@ -103,13 +104,14 @@ int run(const RunArguments& arguments) {
   Progress progress;
   progress.show("opening the model");
   const std::shared_ptr<const llm::Model> model = open_model(arguments.model.path);
-  llm::Context context(model, arguments.model.context);
+  llm::Context context(model, context_options(arguments.model));
   const std::vector<TokenId> tokens =
       model->tokenizer().encode(prompt, {.parse_special = arguments.parse_special});
   const llm::SequenceId sequence = context.create();
   warm_up(context, sequence, tokens);
 
   progress.clear();
+  const DeviceReport report(context);
   llm::GenerateOptions options = with_seed(arguments);
   const InterruptScope interrupt;
   options.progress = [&](std::int64_t done, std::int64_t all) {
@@ -127,6 +129,7 @@ int run(const RunArguments& arguments) {
     fmt::print(stderr, "the context of {} tokens is full (-c)\n", context.options().n_ctx);
   }
   print_figures(context, result);
+  if (arguments.report) fmt::print(stderr, "{}", report.text());
   return result.reason == llm::StopReason::cancelled ? kInterrupted : kOk;
 }
 

@@ -40,8 +40,8 @@ class Buffer : public RefCounted {
   /// that and the reads since (those that have ended may be left out).
   Ref<Completion> last_write() const;
   std::vector<Ref<Completion>> last_uses() const;
-  /// Returns when the host may read, or write, the memory; rethrows the error of the work awaited,
-  /// and throws device_lost if the memory is lost.
+  /// Returns when the host may read, or write, the memory; rethrows the error of the work that
+  /// wrote it, and throws device_lost if the memory is lost.
   void wait_for_writes() const;
   void wait_for_uses() const;
 

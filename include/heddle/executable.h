@@ -45,6 +45,9 @@ class Parameters : public RefCounted {
 struct CompileOptions {
   std::vector<Device*> devices;  // priority order; empty: default_devices(). The CPU is always last
   Device* pin = nullptr;         // run everything there, or fail listing what it cannot run
+  /// Whether a node that its pinned device cannot run stops compiling. Otherwise the CPU runs it,
+  /// as in lazy evaluation.
+  bool strict_pins = true;
   bool fuse = true;
   bool repack = true;
   std::optional<bool> verify;  // default: in debug builds, tests, and with HEDDLE_VERIFY
@@ -81,9 +84,9 @@ struct OutputRequest {
 /// A compiled graph with its bindings. Any thread may call anything: one run goes at a time, and a
 /// second caller waits. Runs that share states take turns too.
 ///
-/// When a device is lost, the run that it was lost in fails, and so do those that need a state which
-/// lived there, until that is reset. Apart from that the next run works: what the Executable had on
-/// the device is made anew, weights included.
+/// When a device is lost, the run that it was lost in fails, and so do those that need a state
+/// which lived there, until that is reset. Apart from that the next run works: what the Executable
+/// had on the device is made anew, weights included.
 class Executable {
  public:
   /// Places, legalizes, fuses, plans, verifies and records. Throws unsupported if a pin cannot be

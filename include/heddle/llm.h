@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <random>
@@ -74,12 +75,21 @@ struct BatchArrays {
   Array output_rows;                   // i32 [R], which tokens' logits are wanted
 };
 
+/// Which device each part of a model runs on, its weights and KV states with it. Null, or no
+/// layers: wherever evaluation or compiling puts it.
+struct LayerDevices {
+  Device* embedding = nullptr;
+  std::vector<Device*> layers;  // of each layer
+  Device* output = nullptr;     // the last norm and the product that gives the logits
+};
+
 /// The model as Array code, traced for plans and run as it is lazily. `weight` finds a tensor by
 /// its GGUF name; `keys` and `values` are the layers' KV states [rows, n_head_kv, n_embd_head],
-/// replaced by their next versions. Returns f32 [R, n_vocab].
+/// replaced by their next versions. Returns f32 [R, n_vocab]. Each part is made in the DeviceScope
+/// of its device.
 Array forward(const ModelConfig& config, const std::function<Array(const std::string&)>& weight,
               const BatchArrays& batch, std::int64_t block_size, std::vector<Array>& keys,
-              std::vector<Array>& values);
+              std::vector<Array>& values, const LayerDevices& devices = {});
 
 struct ContextOptions {
   std::int64_t n_ctx =
@@ -89,6 +99,15 @@ struct ContextOptions {
   std::int64_t chunk = 512;    // tokens of a prompt that are computed at once
   int threads = 0;             // 0: HEDDLE_THREADS or what the process may use
   bool lazy = false;           // run the model's array code node by node, without plans
+  /// Devices that share the layers: a run of consecutive ones each, in this order and in proportion
+  /// to their memory. The first has the embedding too, the last the output. Every tensor must fit
+  /// there, and have kernels there for the ops that read it; other ops that a device lacks run on
+  /// the CPU. None: wherever `compile` puts them, or, with gpu_layers, the first device that is not
+  /// the CPU.
+  std::vector<Device*> devices;
+  /// Only the first so many layers go to `devices`; the CPU has the others, the embedding and the
+  /// output. More than there are layers, or nothing: all of the model goes to `devices`.
+  std::optional<std::int64_t> gpu_layers;
   CompileOptions compile;
 };
 
@@ -107,9 +126,11 @@ struct StepItem {
 /// copies of a sequence share what they have in common.
 class Context {
  public:
-  /// Sums weights, KV and arenas against the memory there is before anything is allocated; throws
-  /// out_of_memory saying what is needed and which of -c, --kv-type or a smaller type would fit.
-  /// Throws invalid_argument for n_ctx beyond the model's.
+  /// Sums weights, KV and arenas against each device's memory before anything is allocated or
+  /// loaded; throws out_of_memory naming the first tensor that does not fit, what is needed, and
+  /// which of --gpu-layers, -c, --kv-type or a smaller type would fit. Throws unsupported naming
+  /// the first tensor that the device asked for has no kernel to read, and invalid_argument for
+  /// n_ctx beyond the model's.
   Context(std::shared_ptr<const Model> model, const ContextOptions& options);
   ~Context();
 
@@ -145,6 +166,10 @@ class Context {
     std::uint64_t weights = 0, kv = 0, arenas = 0;
   };
   MemoryUse memory() const;
+  /// Where each part of the model runs; empty if nobody asked for devices.
+  const LayerDevices& devices() const noexcept;
+  /// How often each op has run on the CPU though another device was asked for, by name.
+  std::map<std::string, std::uint64_t> host_ops() const;
   /// The plan of the smallest capacity that holds `tokens` tokens, for showing.
   const Plan& plan_for(std::int64_t tokens);
 

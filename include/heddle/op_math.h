@@ -266,8 +266,8 @@ struct Linear {
 
 /// x f32 [T, in], weights [E, out, in] (f32, f16, bf16 or a block type), expert i32 [T] in [-1, E)
 /// -> f32 [T, out] = x[t] weights[expert[t]]^T, zeros where expert[t] is -1. Each row has the bits
-/// that Linear gives with that expert's weights. Tokens of one expert that lie side by side share
-/// its reading.
+/// that Linear gives with that expert's weights, not repacked. Tokens of one expert that lie side
+/// by side share its reading.
 struct GroupedLinear {
   static constexpr std::string_view kName = "grouped_linear";
   bool operator==(const GroupedLinear&) const = default;

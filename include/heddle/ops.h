@@ -6,6 +6,8 @@
 
 #include <optional>
 #include <source_location>
+#include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -176,12 +178,119 @@ Array prod(const Arg& a, int axis, bool keepdims = false);
 Array prod(const Arg& a, const Dims& axes, bool keepdims = false);
 Array softmax(const Arg& a, int axis = -1);
 
+// ---- Scans along an axis, or of all elements in row-major order. As in MLX, cumsum of bool is
+// i32, all else keeps its dtype; logcumsumexp of integers is f32. From the end with `reverse`;
+// without the element itself unless `inclusive`.
+Array cumsum(const Arg& a, bool reverse = false, bool inclusive = true);
+Array cumsum(const Arg& a, int axis, bool reverse = false, bool inclusive = true);
+Array cumprod(const Arg& a, bool reverse = false, bool inclusive = true);
+Array cumprod(const Arg& a, int axis, bool reverse = false, bool inclusive = true);
+Array cummax(const Arg& a, bool reverse = false, bool inclusive = true);
+Array cummax(const Arg& a, int axis, bool reverse = false, bool inclusive = true);
+Array cummin(const Arg& a, bool reverse = false, bool inclusive = true);
+Array cummin(const Arg& a, int axis, bool reverse = false, bool inclusive = true);
+Array logcumsumexp(const Arg& a, bool reverse = false, bool inclusive = true);
+Array logcumsumexp(const Arg& a, int axis, bool reverse = false, bool inclusive = true);
+
+// ---- Order. u32 indices along an axis, or into all elements; the first of equals. NaN is larger
+// than all numbers, and the smallest for argmin.
+Array argmax(const Arg& a, bool keepdims = false);
+Array argmax(const Arg& a, int axis, bool keepdims = false);
+Array argmin(const Arg& a, bool keepdims = false);
+Array argmin(const Arg& a, int axis, bool keepdims = false);
+/// The k largest, the largest first: of all elements, or along `axis`.
+Array topk(const Arg& a, int k);
+Array topk(const Arg& a, int k, int axis);
+/// And their u32 indices along the axis.
+std::pair<Array, Array> topk_with_indices(const Arg& a, int k, int axis = -1);
+
+// ---- Chosen along an axis. `indices` has a's rank and broadcasts against a's other axes. They lie
+// in [0, extent); others fail when evaluated.
+Array take_along_axis(const Arg& a, const Arg& indices, int axis);
+/// `a` with `values`, which are cast to a's dtype and broadcast to the indices' shape, put or added
+/// at the indices. In a's memory when this was the only handle. Of several values for one element,
+/// the last along the axis stays; those that are added are added in order.
+Array put_along_axis(const Arg& a, const Arg& indices, const Arg& values, int axis);
+Array scatter_add_axis(const Arg& a, const Arg& indices, const Arg& values, int axis);
+/// The same for every kind of ScatterAxis.
+Array scatter_axis(const Arg& a, const Arg& indices, const Arg& values, int axis, ScatterKind kind);
+
+// ---- Padding and turning round
+/// `low_pad_size[i]` elements before and `high_pad_size[i]` behind on axis axes[i]; `mode` is
+/// "constant" (pad_value, cast to a's dtype) or "edge" (the nearest element).
+Array pad(const Arg& a, const Dims& axes, const Shape& low_pad_size, const Shape& high_pad_size,
+          const Arg& pad_value = Array(0), const std::string& mode = "constant");
+/// (before, behind) for each axis.
+Array pad(const Arg& a, const std::vector<std::pair<int, int>>& pad_width,
+          const Arg& pad_value = Array(0), const std::string& mode = "constant");
+/// The same on every axis.
+Array pad(const Arg& a, const std::pair<int, int>& pad_width, const Arg& pad_value = Array(0),
+          const std::string& mode = "constant");
+Array pad(const Arg& a, int pad_width, const Arg& pad_value = Array(0),
+          const std::string& mode = "constant");
+/// Axes backwards: all of them, or those named.
+Array flip(const Arg& a);
+Array flip(const Arg& a, int axis);
+Array flip(const Arg& a, const Dims& axes);
+
+// ---- Over spatial axes: inputs are [N, spatial..., C] with one to three of them. An empty Dims
+// stands for ones (paddings: zeros), a Dims of one entry for the same on every axis.
+/// Weights [O, spatial..., C / groups]; in the floating dtype that both promote to. Paddings may be
+/// negative, which crops; `flip` reads the weights backwards. See the op Conv.
+Array conv_general(const Arg& input, const Arg& weight, const Dims& stride = {},
+                   const Dims& padding_lo = {}, const Dims& padding_hi = {},
+                   const Dims& kernel_dilation = {}, const Dims& input_dilation = {},
+                   int groups = 1, bool flip = false);
+/// One padding for both ends.
+Array conv_general(const Arg& input, const Arg& weight, const Dims& stride, const Dims& padding,
+                   const Dims& kernel_dilation, const Dims& input_dilation, int groups,
+                   bool flip = false);
+Array conv1d(const Arg& input, const Arg& weight, int stride = 1, int padding = 0, int dilation = 1,
+             int groups = 1);
+Array conv2d(const Arg& input, const Arg& weight, const std::pair<int, int>& stride = {1, 1},
+             const std::pair<int, int>& padding = {0, 0},
+             const std::pair<int, int>& dilation = {1, 1}, int groups = 1);
+Array conv3d(const Arg& input, const Arg& weight,
+             const std::tuple<int, int, int>& stride = {1, 1, 1},
+             const std::tuple<int, int, int>& padding = {0, 0, 0},
+             const std::tuple<int, int, int>& dilation = {1, 1, 1}, int groups = 1);
+/// The transposes of these: input_dilation is `stride`, and weights are read backwards.
+/// `output_padding` adds outputs at the end.
+Array conv_transpose1d(const Arg& input, const Arg& weight, int stride = 1, int padding = 0,
+                       int dilation = 1, int output_padding = 0, int groups = 1);
+Array conv_transpose2d(const Arg& input, const Arg& weight,
+                       const std::pair<int, int>& stride = {1, 1},
+                       const std::pair<int, int>& padding = {0, 0},
+                       const std::pair<int, int>& dilation = {1, 1},
+                       const std::pair<int, int>& output_padding = {0, 0}, int groups = 1);
+Array conv_transpose3d(const Arg& input, const Arg& weight,
+                       const std::tuple<int, int, int>& stride = {1, 1, 1},
+                       const std::tuple<int, int, int>& padding = {0, 0, 0},
+                       const std::tuple<int, int, int>& dilation = {1, 1, 1},
+                       const std::tuple<int, int, int>& output_padding = {0, 0, 0}, int groups = 1);
+/// [N, out..., window... * C]: what each window reads, taps in row-major order, channels innermost.
+Array im2col(const Arg& a, const Dims& window, const Dims& stride = {}, const Dims& padding = {},
+             const Dims& dilation = {});
+/// The largest element or the mean of each window; without a stride, windows lie side by side.
+/// Paddings are smaller than the window. Means count the padding's zeros if `count_padding`.
+Array max_pool(const Arg& a, const Dims& window, const Dims& stride = {}, const Dims& padding = {});
+Array mean_pool(const Arg& a, const Dims& window, const Dims& stride = {}, const Dims& padding = {},
+                bool count_padding = true);
+/// To `size` elements along the spatial axes. Pixels have an extent, or with `align_corners` the
+/// outermost stay where they are. Linear resizing of integers is f32. See the op Resize.
+Array resize(const Arg& a, const Dims& size, ResizeKind kind = ResizeKind::nearest,
+             bool align_corners = false);
+
 // ---- Products
 Array matmul(const Arg& a, const Arg& b);
 /// x w^T for weights [out, in] of any float or block type, in f32; several weights share one
 /// reading (and one rounding) of x.
 Array linear(const Arg& x, const Arg& weight);
 std::vector<Array> linear(const Arg& x, const std::vector<Array>& weights);
+/// Rows of x [T, in] times weights[experts[t]]^T of weights [E, out, in], in f32: a mixture's
+/// experts. An expert of -1 gives zeros; others outside [0, E) fail when evaluated. Quickest where
+/// rows of one expert lie side by side.
+Array grouped_linear(const Arg& x, const Arg& weights, const Arg& experts);
 
 // ---- Language models
 Array gated_multiply(const Arg& gate, const Arg& up, UnaryKind activation = UnaryKind::silu);
@@ -201,12 +310,26 @@ Array write_rows(Array state, const Arg& x, const Arg& rows);
 Array attend(const Arg& q, const Arg& k, const Arg& v, const Arg& block_table, const Arg& seq,
              const Arg& pos, const Arg& len, const Attend& params);
 
+/// A selective state space (Mamba), in f32: x and dt [B, L, D], a [D, N], b and c [B, L, N] or in
+/// groups [B, L, G, N], d [D], state [B, D, N]. Gives y [B, L, D] and the state after the last
+/// step. See the op SelectiveScan.
+std::pair<Array, Array> selective_scan(const Arg& x, const Arg& dt, const Arg& a, const Arg& b,
+                                       const Arg& c, const std::optional<Array>& d,
+                                       const Arg& state);
+
 namespace fast {
 /// Over the last axis. The result is of the type in which x, weight and bias meet, as in MLX.
 Array rms_norm(const Arg& x, const std::optional<Array>& weight, float eps,
                const std::optional<Array>& bias = std::nullopt);
 Array layer_norm(const Arg& x, const std::optional<Array>& weight, const std::optional<Array>& bias,
                  float eps);
+/// layer_norm over `axis`, which weight and bias lie along.
+Array channel_norm(const Arg& x, int axis, const std::optional<Array>& weight,
+                   const std::optional<Array>& bias, float eps);
+/// x [N, ..., C]: for each n, `groups` groups of neighbouring channels are normalised, over all
+/// positions.
+Array group_norm(const Arg& x, int groups, const std::optional<Array>& weight,
+                 const std::optional<Array>& bias, float eps);
 /// x [..., T, D] turned at positions offset, offset + 1, ... along T. `traditional` pairs features
 /// (2i, 2i+1), else (i, i + dims/2). Pair i turns by position * scale / base^(2i/dims) or, given
 /// `freqs` [dims/2] instead of `base`, by position * scale / freqs[i] (MLX's meaning: periods, not

@@ -5,6 +5,7 @@
 
 #include "array/launch.h"
 #include "array/ops_common.h"
+#include "array/scopes.h"
 #include "array/tracer.h"
 #include "op/infer.h"
 
@@ -131,6 +132,10 @@ void Array::copy_item(DType wanted, void* value) const {
 }
 
 // ---- Making nodes
+
+Device* device_in_scope() noexcept {
+  return current_device;
+}
 
 DeviceScope::DeviceScope(Device& device)
     : device_(std::exchange(current_device, &device)),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
 #include <utility>
 
 #include "array/kernel_memo.h"
@@ -18,6 +19,22 @@ constexpr std::size_t kCopiesKept = 16;
 struct AtomicCounts {
   std::atomic<std::uint64_t> nodes{0}, launches{0}, transfers{0}, donations{0}, fallbacks{0};
 } all_counts;
+
+struct OpCounts {
+  std::mutex mutex;
+  std::map<std::string, std::uint64_t> counts;
+};
+// Never destroyed: arrays in static variables may be evaluated after every other static is gone.
+OpCounts& counted_fallbacks() {
+  static OpCounts& counted = *new OpCounts;
+  return counted;
+}
+
+void count_fallback(const Op& op) {
+  OpCounts& counted = counted_fallbacks();
+  const std::lock_guard lock(counted.mutex);
+  ++counted.counts[std::string(name(op))];
+}
 
 using OperandSpecs = InlineVector<OperandSpec, 3>;
 
@@ -59,6 +76,12 @@ Operand moved_view(Operand operand, ViewOf where, TensorSpec result) {
 EvalCounts eval_counts() noexcept {
   return {all_counts.nodes, all_counts.launches, all_counts.transfers, all_counts.donations,
           all_counts.fallbacks};
+}
+
+std::map<std::string, std::uint64_t> fallbacks_by_op() {
+  OpCounts& counted = counted_fallbacks();
+  const std::lock_guard lock(counted.mutex);
+  return counted.counts;
 }
 
 Launcher::~Launcher() {
@@ -148,6 +171,7 @@ OperandList Launcher::compute(const Node& node, OperandList&& operands) {
       return run_legal(batch, op, std::move(legal), std::move(operands), specs);
     }
     ++counts_.fallbacks;
+    count_fallback(op);
     batches_.submit_all();  // devices work while the CPU does
   }
   return run_op(batches_.of(cpu), op, std::move(operands), specs);

@@ -5,7 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <span>
+#include <string>
 
 #include "array/batches.h"
 #include "array/operand.h"
@@ -22,6 +24,8 @@ struct EvalCounts {
   std::uint64_t fallbacks = 0;  // nodes pinned to a device that ran on the CPU instead
 };
 EvalCounts eval_counts() noexcept;
+/// Of the fallbacks, how many of each op, by name.
+std::map<std::string, std::uint64_t> fallbacks_by_op();
 
 /// One evaluation's launches. Not thread-safe.
 class Launcher {

@@ -101,6 +101,23 @@ Array attention(const Arg& q, const Arg& k, const Arg& v, const Attention& param
   });
 }
 
+std::pair<Array, Array> selective_scan(const Arg& x, const Arg& dt, const Arg& a, const Arg& b,
+                                       const Arg& c, const std::optional<Array>& d,
+                                       const Arg& state) {
+  return within("selective_scan", x, [&]() -> std::pair<Array, Array> {
+    const auto grouped = [](const Array& g, const char* what) {
+      const Array values = as_f32(g, what);
+      return g.ndim() == 3 ? expand_dims(values, 2) : values;
+    };
+    std::vector<Array> inputs = {as_f32(x, "x"), as_f32(dt, "dt"), as_f32(a, "a"), grouped(b, "b"),
+                                 grouped(c, "c")};
+    if (d) inputs.push_back(as_f32(*d, "d"));
+    inputs.push_back(as_f32(state, "the state"));
+    const std::vector<Array> results = apply_multi(SelectiveScan{d.has_value()}, std::move(inputs));
+    return {results[0], results[1]};
+  });
+}
+
 namespace fast {
 
 Array rms_norm(const Arg& x, const std::optional<Array>& weight, float eps,
@@ -115,6 +132,24 @@ Array layer_norm(const Arg& x, const std::optional<Array>& weight, const std::op
                  float eps) {
   return within("layer_norm", x, [&]() -> Array {
     return heddle::apply(LayerNorm{eps, weight.has_value(), bias.has_value()},
+                         norm_inputs(x, weight, bias));
+  });
+}
+
+Array channel_norm(const Arg& x, int axis, const std::optional<Array>& weight,
+                   const std::optional<Array>& bias, float eps) {
+  return within("channel_norm", x, [&]() -> Array {
+    const std::size_t at = normalize_axis(axis, x.ndim(), "channel_norm");
+    return heddle::apply(
+        ChannelNorm{static_cast<std::int64_t>(at), eps, weight.has_value(), bias.has_value()},
+        norm_inputs(x, weight, bias));
+  });
+}
+
+Array group_norm(const Arg& x, int groups, const std::optional<Array>& weight,
+                 const std::optional<Array>& bias, float eps) {
+  return within("group_norm", x, [&]() -> Array {
+    return heddle::apply(GroupNorm{groups, eps, weight.has_value(), bias.has_value()},
                          norm_inputs(x, weight, bias));
   });
 }

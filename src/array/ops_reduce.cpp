@@ -112,4 +112,13 @@ Array linear(const Arg& x, const Arg& weight) {
   return linear(x, std::vector<Array>{weight}).front();
 }
 
+Array grouped_linear(const Arg& x, const Arg& weights, const Arg& experts) {
+  return within("grouped_linear", x, [&]() -> Array {
+    const Array rows = is_floating(x.dtype()) ? astype(x, DType::f32) : x.array();
+    const Array chosen =
+        is_integer(experts.dtype()) ? astype(experts, DType::i32) : experts.array();
+    return heddle::apply(GroupedLinear{}, {rows, weights, chosen});
+  });
+}
+
 }  // namespace heddle

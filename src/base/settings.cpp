@@ -126,17 +126,17 @@ const std::array kSettings{
             [](std::string_view text, Settings& s) {
               return text == "auto" || parse_bytes(text, s.cache_limit.emplace());
             }},
-    Setting{"HEDDLE_CACHE_DIRECTORY", "", "a directory",
-            "where compiled pipelines are kept between runs; by default $XDG_CACHE_HOME/heddle or "
+    Setting{"HEDDLE_CACHE_DIRECTORY", "auto", "a directory, or auto",
+            "where compiled pipelines are kept between runs; auto: $XDG_CACHE_HOME/heddle, or "
             "~/.cache/heddle",
             [](std::string_view text, Settings& s) {
-              s.cache_directory = text;
+              s.cache_directory = text == "auto" ? "" : text;
               return true;
             }},
-    Setting{"HEDDLE_FAULT", "", "site or site:n, as docs/gpu-safety.md lists them",
+    Setting{"HEDDLE_FAULT", "none", "site or site:n, as docs/gpu-safety.md lists them, or none",
             "makes the n-th call of a device's driver at that site fail, for tests",
             [](std::string_view text, Settings& s) {
-              s.fault = text;
+              s.fault = text == "none" ? "" : text;
               return true;
             }},
     Setting{"HEDDLE_VULKAN_BARRIERS", "hazards", "hazards, all or none",

@@ -92,6 +92,12 @@ MaybeLowered lower_op(const Rope&, LowerInputs);
 MaybeLowered lower_op(const RopeTable&, LowerInputs);
 MaybeLowered lower_op(const RopeWriteRows&, LowerInputs);
 
+// lower_spatial.cpp
+MaybeLowered lower_op(const Pad&, LowerInputs);
+MaybeLowered lower_op(const Conv&, LowerInputs);
+MaybeLowered lower_op(const ChannelNorm&, LowerInputs);
+MaybeLowered lower_op(const GroupNorm&, LowerInputs);
+
 // lower_attention.cpp
 MaybeLowered lower_op(const Attention&, LowerInputs);
 MaybeLowered lower_op(const Attend&, LowerInputs);

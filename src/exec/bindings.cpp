@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "graph/values.h"
 #include "exec/transfer.h"
+#include "graph/values.h"
 
 namespace heddle {
 
@@ -90,6 +90,30 @@ std::unique_ptr<Recording> record(const Plan& plan, const Split& split) {
   return split.device->record(steps);
 }
 
+std::vector<bool> slots_that_runs_read(const Plan& plan) {
+  std::vector<bool> read(plan.slots.size());
+  for (const auto* splits : {&plan.splits, &plan.feeds}) {
+    for (const Split& split : *splits) {
+      for (const PlannedStep& step : split.steps) {
+        const auto* launch = std::get_if<PlannedLaunch>(&step);
+        if (!launch) continue;
+        for (const Location& input : launch->inputs) read[input.slot] = true;
+      }
+    }
+  }
+  for (const PlanOutput& output : plan.outputs) read[output.location.slot] = true;
+  return read;
+}
+
+void import_parameters(const Plan& plan, Parameters& parameters) {
+  std::map<Device*, std::vector<std::string>> plain;
+  for (const Slot& slot : plan.slots) {
+    const bool is_plain = slot.operand.layout.kind == LayoutKind::strided;
+    if (slot.kind == SlotKind::parameter && is_plain) plain[slot.device].push_back(slot.name);
+  }
+  for (const auto& [device, names] : plain) parameters.impl().import_together(names, *device);
+}
+
 Bindings::Bindings(const Plan& plan)
     : plan_(plan), bound_(plan.slots.size()), inputs_(plan.slots.size()) {
   for (Device* device : devices_of(plan)) {
@@ -102,17 +126,19 @@ Bindings::Bindings(const Plan& plan)
 }
 
 bool Bindings::is_outdated() const {
-  return std::ranges::any_of(generations_, [](const auto& known) {
-    return known.first->generation() != known.second;
-  });
+  return std::ranges::any_of(
+      generations_, [](const auto& known) { return known.first->generation() != known.second; });
 }
 
 void Bindings::bind(std::uint32_t slot, Ref<Buffer> buffer, std::size_t offset, std::size_t bytes) {
   if (bound_[slot].buffer == buffer && bound_[slot].offset == offset) return;
-  // A device touches its own memory and the staging copies that it sends.
+  // A device touches its own memory and the staging copies that it sends; the CPU what it shares.
   const Slot& planned = plan_.slots[slot];
+  const bool has_results = planned.kind == SlotKind::arena || planned.kind == SlotKind::output;
+  const bool shared = has_results && planned.device->shares_host_memory();
   for (const auto& [device, table] : tables_) {
-    if (device == planned.device || planned.kind == SlotKind::staging)
+    if (device == planned.device || planned.kind == SlotKind::staging ||
+        (shared && device == &cpu_device()))
       table->set(slot, buffer, offset, bytes);
   }
   bound_[slot] = {std::move(buffer), offset};
@@ -158,33 +184,12 @@ void Bindings::pack(const PlannedLaunch& launch, const View& plain, const View& 
   packed.buffer->note_write(end);
 }
 
-/// What only repacks read is not kept.
-std::vector<bool> Bindings::slots_that_runs_read() const {
-  std::vector<bool> read(plan_.slots.size());
-  for (const auto* splits : {&plan_.splits, &plan_.feeds}) {
-    for (const Split& split : *splits) {
-      for (const PlannedStep& step : split.steps) {
-        const auto* launch = std::get_if<PlannedLaunch>(&step);
-        if (!launch) continue;
-        for (const Location& input : launch->inputs) read[input.slot] = true;
-      }
-    }
-  }
-  for (const PlanOutput& output : plan_.outputs) read[output.location.slot] = true;
-  return read;
-}
-
 void Bindings::bind_parameters(Parameters& parameters) {
   Parameters::Impl& impl = parameters.impl();
   const std::uint64_t revision = impl.revision;
   if (revision == parameters_seen_) return;
-  std::map<Device*, std::vector<std::string>> plain;
-  for (const Slot& slot : plan_.slots) {
-    const bool is_plain = slot.operand.layout.kind == LayoutKind::strided;
-    if (slot.kind == SlotKind::parameter && is_plain) plain[slot.device].push_back(slot.name);
-  }
-  for (const auto& [device, names] : plain) impl.import_together(names, *device);
-  std::vector<bool> wanted = slots_that_runs_read();
+  import_parameters(plan_, parameters);
+  std::vector<bool> wanted = slots_that_runs_read(plan_);
   for (const PlannedLaunch& launch : plan_.load) {
     const std::uint32_t s = launch.outputs[0].slot;
     const Slot& slot = plan_.slots[s];

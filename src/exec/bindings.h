@@ -39,7 +39,6 @@ class Bindings {
   void bind(std::uint32_t slot, Ref<Buffer> buffer, std::size_t offset, std::size_t bytes);
   void pack(const PlannedLaunch& launch, const View& plain, const View& packed) const;
   const std::vector<std::uint32_t>& slots_named(SlotKind kind, std::string_view name) const;
-  std::vector<bool> slots_that_runs_read() const;
 
   const Plan& plan_;
   std::map<Device*, std::uint64_t> generations_;
@@ -53,6 +52,14 @@ class Bindings {
 
 /// Every device that takes part in the plan.
 std::vector<Device*> devices_of(const Plan& plan);
+
+/// By slot, whether a run or a caller reads it. Plain parameters that only repacks read are not
+/// kept.
+std::vector<bool> slots_that_runs_read(const Plan& plan);
+
+/// Lets devices see the plan's plain parameters where the host has them, as far as they can: those
+/// take none of their memory.
+void import_parameters(const Plan& plan, Parameters& parameters);
 
 /// A split's work in the device's own form. Kernels that were prepared before their device was lost
 /// are prepared again.

@@ -22,8 +22,28 @@ struct Work {
   double bytes = 0, operations = 0;
 };
 
+struct SplitFigures {
+  std::size_t ops = 0, barriers = 0, copies = 0, copied_bytes = 0;
+};
+
+SplitFigures figures_of(const Split& split) {
+  SplitFigures figures;
+  for (const PlannedStep& step : split.steps) {
+    if (std::holds_alternative<PlannedLaunch>(step)) {
+      ++figures.ops;
+    } else if (const auto* copy = std::get_if<PlannedCopy>(&step)) {
+      ++figures.copies;
+      figures.copied_bytes += copy->from.bytes;
+    } else {
+      ++figures.barriers;
+    }
+  }
+  return figures;
+}
+
 struct Figures {
   std::map<std::string_view, Work> families;
+  std::map<std::string_view, std::size_t> device_ops;  // by the device's name
   Work total;
   std::size_t copies = 0, copied_bytes = 0;
   std::map<SlotKind, std::size_t> slot_bytes;
@@ -46,11 +66,12 @@ Figures figures_of(const Plan& plan) {
       for (const PlannedStep& step : split.steps) {
         if (const auto* launch = std::get_if<PlannedLaunch>(&step)) {
           add_launch(plan.placed.graph, launch->node, figures);
-        } else if (const auto* copy = std::get_if<PlannedCopy>(&step)) {
-          ++figures.copies;
-          figures.copied_bytes += copy->from.bytes;
         }
       }
+      const SplitFigures own = figures_of(split);
+      figures.device_ops[split.device->name()] += own.ops;
+      figures.copies += own.copies;
+      figures.copied_bytes += own.copied_bytes;
     }
   }
   for (const Slot& slot : plan.slots) figures.slot_bytes[slot.kind] += slot.bytes;
@@ -119,14 +140,24 @@ std::string place(const Plan& plan, const Location& location) {
   return text;
 }
 
-std::string places(const Plan& plan, const std::vector<Location>& locations) {
-  return join(locations, [&](const Location& location) { return place(plan, location); });
+/// "arena+64" of the device's own, or another's that it shares: "vulkan:0's arena+64".
+std::string place_for(const Plan& plan, const Device* device, const Location& location) {
+  const Device* owner = plan.slots[location.slot].device;
+  const std::string text = place(plan, location);
+  return owner == device ? text : fmt::format("{}'s {}", owner->name(), text);
+}
+
+std::string places(const Plan& plan, const Device* device, const std::vector<Location>& locations) {
+  return join(locations,
+              [&](const Location& location) { return place_for(plan, device, location); });
 }
 
 std::string line(const Plan& plan, const PlannedLaunch& launch) {
   const GraphNode& node = plan.placed.graph.nodes[launch.node];
   std::string text = fmt::format("  %{} {}", launch.node, to_string(node.op));
-  text += fmt::format("  {} -> {}", places(plan, launch.inputs), places(plan, launch.outputs));
+  const Device* device = plan.placed.placement[launch.node];
+  text += fmt::format("  {} -> {}", places(plan, device, launch.inputs),
+                      places(plan, device, launch.outputs));
   text += fmt::format("  {}",
                       join(node.outputs, [](const TensorSpec& spec) { return to_string(spec); }));
   if (launch.workspace_bytes > 0) {
@@ -152,6 +183,43 @@ std::string text_of(const Plan& plan, const Split& split, const char* what, std:
                                  index, split.device->name(), values(split.inputs),
                                  values(split.outputs), numbers(split.waits));
   for (const PlannedStep& step : split.steps) text += line(plan, step);
+  return text;
+}
+
+std::string amount(std::size_t count, const char* what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+/// What each split does, in a line: "split 1 on vulkan:0: 48 ops, 30 barriers; copies %9 (2 kB) to
+/// cpu".
+std::string summary(const Plan& plan, const Split& split, const char* what, std::size_t index) {
+  const SplitFigures figures = figures_of(split);
+  std::string copies;
+  for (const PlannedStep& step : split.steps) {
+    if (const auto* copy = std::get_if<PlannedCopy>(&step)) {
+      copies +=
+          fmt::format("{} {} ({}) to {}", copies.empty() ? "; copies" : ",", describe(copy->value),
+                      human(copy->from.bytes), plan.slots[copy->to.slot].device->name());
+    }
+  }
+  return fmt::format("  {} {} on {}: {}, {}{}\n", what, index, split.device->name(),
+                     amount(figures.ops, "op"), amount(figures.barriers, "barrier"), copies);
+}
+
+std::string summary(const Plan& plan, const Figures& figures) {
+  std::string text;
+  for (std::size_t s = 0; s < plan.splits.size(); ++s)
+    text += summary(plan, plan.splits[s], "split", s);
+  for (std::size_t f = 0; f < plan.feeds.size(); ++f)
+    text += summary(plan, plan.feeds[f], "feed split", f);
+  const auto counted = [](const auto& item) {
+    return fmt::format("{} {}", item.first, item.second);
+  };
+  text += fmt::format("  ops by device: {}\n", join(figures.device_ops, counted));
+  if (const auto ops = host_ops(plan); !ops.empty()) {
+    text +=
+        fmt::format("  on the cpu though another device was asked for: {}\n", join(ops, counted));
+  }
   return text;
 }
 
@@ -219,7 +287,12 @@ json json_of(const Plan& plan, const std::vector<Split>& splits) {
   for (const Split& split : splits) {
     json steps = json::array();
     for (const PlannedStep& step : split.steps) steps.push_back(json_of(plan, step));
+    const SplitFigures figures = figures_of(split);
     array.push_back({{"device", split.device->name()},
+                     {"ops", figures.ops},
+                     {"barriers", figures.barriers},
+                     {"copies", figures.copies},
+                     {"copied_bytes", figures.copied_bytes},
                      {"inputs", json_of(split.inputs)},
                      {"outputs", json_of(split.outputs)},
                      {"waits", split.waits},
@@ -241,11 +314,14 @@ json json_of(const Work& work) {
   return {{"nodes", work.nodes}, {"bytes", work.bytes}, {"operations", work.operations}};
 }
 
-json json_of(const Figures& figures) {
-  json families = json::object();
+json json_of(const Plan& plan, const Figures& figures) {
+  json families = json::object(), device_ops = json::object();
+  for (const auto& [device, ops] : figures.device_ops) device_ops[std::string(device)] = ops;
   for (const auto& [name, work] : figures.families) families[std::string(name)] = json_of(work);
   return {{"families", std::move(families)},
           {"total", json_of(figures.total)},
+          {"device_ops", std::move(device_ops)},
+          {"host_ops", host_ops(plan)},
           {"copies", figures.copies},
           {"copied_bytes", figures.copied_bytes}};
 }
@@ -291,6 +367,17 @@ std::string dot_of(const Plan& plan, const Split& split, const std::string& id,
 
 }  // namespace
 
+std::map<std::string, std::uint64_t> host_ops(const Plan& plan) {
+  std::map<std::string, std::uint64_t> ops;
+  for (NodeId id = 0; id < plan.placed.graph.nodes.size(); ++id) {
+    const GraphNode& node = plan.placed.graph.nodes[id];
+    const bool elsewhere =
+        node.pin && plan.placed.placement[id] == &cpu_device() && node.pin != &cpu_device();
+    if (!node.dead && elsewhere) ++ops[std::string(name(node.op))];
+  }
+  return ops;
+}
+
 std::string to_text(const Plan& plan) {
   const Figures figures = figures_of(plan);
   std::string text;
@@ -302,10 +389,10 @@ std::string to_text(const Plan& plan) {
   for (const auto& [kind, bytes] : figures.slot_bytes) {
     text += fmt::format("{} slots: {}\n", to_string(kind), human(bytes));
   }
-  text += fmt::format("{} splits, {} feed splits, {} repacks when loaded, {} copies of {}\n\n",
+  text += fmt::format("{} splits, {} feed splits, {} repacks when loaded, {} copies of {}\n",
                       plan.splits.size(), plan.feeds.size(), plan.load.size(), figures.copies,
                       human(figures.copied_bytes));
-  text += text_of(figures) + "\n";
+  text += summary(plan, figures) + "\n" + text_of(figures) + "\n";
   if (!plan.load.empty()) text += "load\n";
   for (const PlannedLaunch& launch : plan.load) text += line(plan, launch);
   for (std::size_t s = 0; s < plan.splits.size(); ++s)
@@ -363,7 +450,7 @@ std::string to_json(const Plan& plan) {
                     {"feeds", json_of(plan, plan.feeds)},
                     {"arenas", std::move(arenas)},
                     {"outputs", std::move(outputs)},
-                    {"figures", json_of(figures_of(plan))}};
+                    {"figures", json_of(plan, figures_of(plan))}};
   return all.dump();
 }
 

@@ -73,6 +73,21 @@ const Parameters::Impl::Entry* Parameters::Impl::find(std::string_view name) con
   return it == entries_.end() ? nullptr : &it->second;
 }
 
+bool Parameters::Impl::holds(std::string_view name, const OperandSpec& operand,
+                             Device& device) const {
+  const std::lock_guard lock(mutex);
+  const Entry* entry = find(name);
+  if (!entry) return false;
+  const auto has = [](const auto& views, const auto& key) {
+    const auto found = views.find(key);
+    return found != views.end() && is_usable(found->second);
+  };
+  if (operand.layout.kind != LayoutKind::strided) {
+    return has(entry->packed, std::pair(&device, operand.layout.kind));
+  }
+  return &entry->plain.buffer->device() == &device || has(entry->copies, &device);
+}
+
 Parameters::Impl::Entry& Parameters::Impl::entry_of(const std::string& name,
                                                     const TensorSpec& spec) {
   const auto it = entries_.find(name);
@@ -88,12 +103,9 @@ View Parameters::Impl::plain(const std::string& name, const TensorSpec& spec, De
   const std::lock_guard lock(mutex);
   Entry& entry = entry_of(name, spec);
   if (&entry.plain.buffer->device() == &device) return entry.plain;
-  View& copy = entry.copies[&device];
-  if (!is_usable(copy)) {
-    copy = {};  // what was lost makes room
-    copy = fitted(name, spec, device, [&] { return upload(entry.plain, device); });
-  }
-  return copy;
+  if (const View* copy = without_copying(entry, device)) return *copy;
+  const View copy = fitted(name, spec, device, [&] { return upload(entry.plain, device); });
+  return entry.copies[&device] = copy;
 }
 
 View Parameters::Impl::packed(const std::string& name, const OperandSpec& operand, Device& device,
@@ -104,10 +116,9 @@ View Parameters::Impl::packed(const std::string& name, const OperandSpec& operan
   if (is_usable(form)) return form;
   form = {};
   form = fitted(name, operand.spec, device, [&] {
-    const View& copy = entry.copies[&device];
     const bool here = &entry.plain.buffer->device() == &device;
-    const View plain =
-        here ? entry.plain : (is_usable(copy) ? copy : upload(entry.plain, device));
+    const View* copy = here ? &entry.plain : without_copying(entry, device);
+    const View plain = copy ? *copy : upload(entry.plain, device);
     View result{device.allocate(span_bytes(operand)), 0, operand};
     pack(plain, result);
     return result;
@@ -120,11 +131,16 @@ View Parameters::Impl::packed(const std::string& name, const OperandSpec& operan
 void Parameters::Impl::import_together(std::span<const std::string> names, Device& device) {
   const std::lock_guard lock(mutex);
   for (const Window& window : windows_of(to_import(names, device))) {
-    if (import(window, device) || window.entries.size() == 1) continue;
-    for (Entry* entry : window.entries) {
-      import({begin_of(entry->plain), end_of(entry->plain), {entry}}, device);
-    }
+    if (window.entries.size() > 1) import(window, device);
   }
+}
+
+const View* Parameters::Impl::without_copying(Entry& entry, Device& device) {
+  View& copy = entry.copies[&device];
+  if (is_usable(copy)) return &copy;
+  copy = {};  // what was lost makes room
+  const Window alone{begin_of(entry.plain), end_of(entry.plain), {&entry}};
+  return import(alone, device) ? &copy : nullptr;
 }
 
 std::vector<Parameters::Impl::Entry*> Parameters::Impl::to_import(

@@ -31,9 +31,13 @@ struct Parameters::Impl {
   View packed(const std::string& name, const OperandSpec& operand, Device& device,
               const Pack& pack);
 
-  /// Lets the device see the host's memory of as many of these weights as it can, neighbours of one
-  /// mapping through one buffer. The others are copied once they are asked for.
+  /// Lets the device see the host's memory of weights that are neighbours in one mapping through
+  /// one buffer, if it can. The others it sees, or gets copies of, one by one when asked for.
   void import_together(std::span<const std::string> names, Device& device);
+
+  /// Whether the weight is there on the device in this layout, so that asking for it takes no more
+  /// memory. Mapped weights are, on the CPU.
+  bool holds(std::string_view name, const OperandSpec& operand, Device& device) const;
 
   void set(const std::string& name, View plain, std::shared_ptr<const void> mapping);
   const Entry* find(std::string_view name) const;
@@ -50,6 +54,8 @@ struct Parameters::Impl {
   };
 
   Entry& entry_of(const std::string& name, const TensorSpec& spec);
+  /// The plain weight if it is there, or the device can see the host's memory; else null.
+  static const View* without_copying(Entry& entry, Device& device);
   std::vector<Entry*> to_import(std::span<const std::string> names, Device& device);
   static std::vector<Window> windows_of(std::vector<Entry*> entries);
   static bool import(const Window& window, Device& device);

@@ -108,6 +108,10 @@ Plan make_plan(PlacedGraph placed);
 /// make_plan.
 void verify(const Plan& plan);
 
+/// How many ops of each name a run has on the CPU though they were pinned to another device, which
+/// lacks them.
+std::map<std::string, std::uint64_t> host_ops(const Plan& plan);
+
 std::string to_text(const Plan& plan);
 std::string to_dot(const Plan& plan);
 std::string to_json(const Plan& plan);

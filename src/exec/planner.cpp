@@ -165,9 +165,16 @@ class Planner {
     last = std::max(last, launch);
   }
 
-  /// The last launch that touches each root; what leaves for another device lives to its split's
-  /// end, where the copies are.
+  /// Whether kernels of `device` work in memory of `other`: the CPU in what it shares.
+  static bool reaches(const Device* device, const Device* other) {
+    return device == other || (device == &cpu_device() && other->shares_host_memory());
+  }
+
+  /// The last launch that touches each root. What leaves for another device lives to its split's
+  /// end, where the copies are; what two devices touch, to the end of the run: neither's later work
+  /// is ordered after the other's.
   void find_lifetimes() {
+    find_homes();
     for (std::uint32_t i = 0; i < launches_.size(); ++i) {
       const GraphNode& node = graph().nodes[launches_[i]];
       for (std::uint32_t o = 0; o < node.outputs.size(); ++o)
@@ -175,10 +182,41 @@ class Planner {
       for (const ValueId input : node.inputs) {
         const ValueId root = memory(input).root;
         if (launch_of_[root.node] == kNever) continue;
-        const bool staged = device_of(root.node) != device_of(launches_[i]);
-        extend(root, staged ? run_end(launch_of_[root.node]) : i);
+        const Device *home = home_of(root), *reader = device_of(launches_[i]);
+        if (!reaches(reader, home)) {
+          extend(root, run_end(launch_of_[root.node]));
+        } else {
+          extend(root, reader == device_of(root.node) ? i : after_all());
+        }
       }
     }
+  }
+
+  std::uint32_t after_all() const { return static_cast<std::uint32_t>(launches_.size()); }
+
+  /// What the CPU makes for one device that shares its memory, it writes there.
+  void find_homes() {
+    std::map<ValueId, std::vector<Device*>> readers;
+    for (const NodeId n : launches_) {
+      const bool writes = writes_state(graph().nodes[n].op);
+      for (const ValueId input : graph().nodes[n].inputs) {
+        const ValueId root = memory(input).root;
+        if (launch_of_[root.node] == kNever || device_of(root.node) != &cpu_device()) continue;
+        if (device_of(n) != &cpu_device()) add_once(readers[root], device_of(n));
+        if (writes && input == graph().nodes[n].inputs[0]) readers[root].push_back(nullptr);
+      }
+    }
+    for (const auto& [root, devices] : readers) {
+      const bool only_one = devices.size() == 1 && devices[0];
+      if (only_one && devices[0]->shares_host_memory() && !output_slots_.contains(root))
+        homes_[root] = devices[0];
+    }
+  }
+
+  /// Whose memory a value that a kernel makes lies in.
+  Device* home_of(ValueId root) const {
+    const auto other = homes_.find(root);
+    return other == homes_.end() ? device_of(root.node) : other->second;
   }
 
   // ---- Memory
@@ -203,13 +241,14 @@ class Planner {
   std::uint32_t storage_for(ValueId value, std::uint32_t launch,
                             const std::vector<std::uint32_t>& taken) {
     const auto slot = output_slots_.find(value);
-    if (slot == output_slots_.end()) {
+    const bool here = home_of(value) == device_of(value.node);
+    if (slot == output_slots_.end() && here) {
       if (const auto donor = in_place(value, launch, taken)) return *donor;
     }
-    Storage storage{.device = device_of(value.node),
+    Storage storage{.device = home_of(value),
                     .bytes = span_bytes(memory(value).operand),
-                    .first = launch,
-                    .last = launch};
+                    .first = here ? launch : 0,
+                    .last = here ? launch : after_all()};
     if (slot != output_slots_.end()) storage.slot = slot->second;
     storages_.push_back(storage);
     return static_cast<std::uint32_t>(storages_.size() - 1);
@@ -281,7 +320,8 @@ class Planner {
       items.push_back({bytes, i, i});
       offsets.push_back(&workspace_offsets_[i]);
     }
-    const ArenaLayout layout = lay_out(items, device->alignment());
+    const std::size_t alignment = std::max(device->alignment(), cpu_device().alignment());
+    const ArenaLayout layout = lay_out(items, alignment);
     for (std::size_t i = 0; i < items.size(); ++i) *offsets[i] = layout.offsets[i];
     Slot slot{.kind = SlotKind::arena, .device = device};
     slot.bytes = layout.bytes;
@@ -291,14 +331,15 @@ class Planner {
 
   // ---- Locations
 
-  /// Where `device` sees the value: where it was made, in a leaf's slot, or in a staging slot.
+  /// Where `device` sees the value: where it was made, if it reaches that, in a leaf's slot, or in
+  /// a staging slot.
   Location locate(ValueId value, Device* device) {
     const Memory& m = memory(value);
     Location location{.offset = m.offset, .bytes = span_bytes(m.operand), .operand = m.operand};
     const auto made = storage_of_.find(m.root);
     if (made == storage_of_.end()) {
       location.slot = leaf_slot(m.root, device);
-    } else if (const Storage& s = storages_[made->second]; s.device != device) {
+    } else if (const Storage& s = storages_[made->second]; !reaches(device, s.device)) {
       location.slot = staging_slot(m.root, device);
     } else if (s.slot) {
       location.slot = *s.slot;
@@ -509,6 +550,7 @@ class Planner {
   std::vector<std::shared_ptr<const Kernel>> kernels_;  // by launch
   std::vector<std::size_t> workspace_offsets_;          // by launch
   std::map<ValueId, std::uint32_t> last_use_;           // root -> launch
+  std::map<ValueId, Device*> homes_;                    // of roots that lie elsewhere
   std::vector<Storage> storages_;
   std::map<ValueId, std::uint32_t> storage_of_;  // root -> storage
   std::map<ValueId, std::uint32_t> output_slots_;
@@ -519,34 +561,6 @@ class Planner {
 
 }  // namespace
 
-std::vector<std::vector<Memory>> trace_memory(const Graph& graph) {
-  std::vector<std::vector<Memory>> memory(graph.nodes.size());
-  for (NodeId n = 0; n < graph.nodes.size(); ++n) {
-    const GraphNode& node = graph.nodes[n];
-    if (is_view(node.op)) {
-      const Memory& base = memory[node.inputs[0].node][node.inputs[0].output];
-      const std::optional<ViewOf> view = view_of(node.op, base.operand);
-      if (node.dead && !view) {  // nobody asks for it, but for other dead views
-        memory[n].push_back({{n, 0}, {n, 0}, 0, OperandSpec::contiguous(node.outputs[0])});
-        continue;
-      }
-      require(view.has_value(), ErrorCode::backend, "planner: node {} {} cannot be a view of {}", n,
-              to_string(node.op), to_string(base.operand));
-      memory[n].push_back({base.root,
-                           base.source,
-                           base.offset + static_cast<std::size_t>(view->offset_bytes),
-                           {node.outputs[0], view->layout}});
-      continue;
-    }
-    const std::vector<OperandSpec> outputs = output_operands(node.op, node.outputs);
-    for (std::uint32_t o = 0; o < outputs.size(); ++o)
-      memory[n].push_back({{n, o}, {n, o}, 0, outputs[o]});
-    if (writes_state(node.op))
-      memory[n][0].root = memory[node.inputs[0].node][node.inputs[0].output].root;
-  }
-  return memory;
-}
-
 Plan make_plan(PlacedGraph placed) {
   return Planner(isolate_states(std::move(placed))).make();
 }
@@ -554,7 +568,7 @@ Plan make_plan(PlacedGraph placed) {
 Plan plan_graph(const Graph& graph, const CompileOptions& options) {
   const PassOptions passes{options.devices.empty() ? default_devices() : options.devices,
                            options.pin, options.fuse && settings().fuse,
-                           options.repack && settings().repack};
+                           options.repack && settings().repack, options.strict_pins};
   return make_plan(prepare_graph(graph, passes));
 }
 

@@ -357,13 +357,20 @@ class Simulation {
 
   // ---- Where operands lie
 
+  /// What kernels of a device made where the host sees it, or make for it there, is the CPU's too.
+  static bool is_shared(const Slot& slot, const Device* device) {
+    const bool made_in_runs = slot.kind == SlotKind::arena || slot.kind == SlotKind::output;
+    return made_in_runs && device == &cpu_device() && slot.device->shares_host_memory();
+  }
+
   void check_location(const Location& location, ValueId value, Device* device,
                       const Part& what) const {
     require(location.slot < plan_.slots.size(), kBroken, "{}: {} is in slot {} of {}", here(),
             text_of(what), location.slot, plan_.slots.size());
     const Slot& slot = plan_.slots[location.slot];
-    require(slot.device == device, kBroken, "{}: {} ({}) is in {}, on the wrong device", here(),
-            text_of(what), name(value), slot_name(location.slot));
+    require(slot.device == device || is_shared(slot, device), kBroken,
+            "{}: {} ({}) is in {}, on the wrong device", here(), text_of(what), name(value),
+            slot_name(location.slot));
     require(location.offset <= slot.bytes && location.bytes <= slot.bytes - location.offset,
             kBroken, "{}: {} ({}) is bytes {}..+{}, past the {} of {}", here(), text_of(what),
             name(value), location.offset, location.bytes, slot.bytes, slot_name(location.slot));

@@ -115,9 +115,9 @@ class OrderChecker {
     require(bool(prepared), kBroken, "plan: {}: {} has no such kernel: {}", where, device.name(),
             prepared.reason);
     // The cache may have been emptied in between: then another kernel of the same traits will do.
-    require(prepared.kernel == launch.kernel ||
-                prepared.kernel->traits() == launch.kernel->traits(),
-            kBroken, "plan: {}: its kernel was prepared for something else", where);
+    require(
+        prepared.kernel == launch.kernel || prepared.kernel->traits() == launch.kernel->traits(),
+        kBroken, "plan: {}: its kernel was prepared for something else", where);
     answers_.emplace(prepared.kernel.get(), launch.node);
     if (prepared.kernel != launch.kernel) look_alikes_.emplace_back(launch.kernel.get(), where);
     const KernelTraits& traits = launch.kernel->traits();

@@ -38,7 +38,10 @@ Legal ask(Device& device, const Op& op, const std::vector<OperandSpec>& operands
 }  // namespace
 
 std::vector<Device*> candidate_devices(const GraphNode& node, const PassOptions& options) {
-  if (node.pin) return {node.pin};
+  if (node.pin) {
+    if (options.strict_pins || node.pin == &cpu_device()) return {node.pin};
+    return {node.pin, &cpu_device()};
+  }
   if (options.pin) return {options.pin};
   std::vector<Device*> devices = options.devices;
   if (std::ranges::find(devices, &cpu_device()) == devices.end()) devices.push_back(&cpu_device());

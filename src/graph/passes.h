@@ -27,6 +27,7 @@ struct PassOptions {
   Device* pin = nullptr;         // all nodes must run on it
   bool fuse = true;
   bool repack = true;
+  bool strict_pins = true;  // else the CPU runs what a node's pinned device cannot
 };
 
 /// How each value of each node lies: views by strides, Repack's output packed, all else contiguous
@@ -46,9 +47,9 @@ Graph fuse(const Graph& graph, const PassOptions& options);
 /// Rewrites ops until each can run somewhere, and says where: of the devices before the CPU, on the
 /// first in order that can run it as it is (copies of strided inputs included), else the first that
 /// can run its lowered form; else on the CPU. All writes of a state go to one device. A view that
-/// strides cannot express becomes a view of a copy. Throws unsupported if a pinned node or graph
-/// cannot run on its device, or a node on none, listing every such op with the reason, and the pin
-/// to use instead.
+/// strides cannot express becomes a view of a copy. Throws unsupported if a pinned graph (or, with
+/// strict pins, node) cannot run on its device, or a node on none, listing every such op with the
+/// reason, and the pin to use instead.
 PlacedGraph place_and_legalize(const Graph& graph, const PassOptions& options);
 
 /// Puts a Repack, to be run when the parameter is loaded, behind each parameter whose readers

@@ -6,6 +6,7 @@
 #include "base/team.h"
 #include "heddle/ops.h"
 #include "llm/kv_blocks.h"
+#include "llm/layer_devices.h"
 #include "llm/lazy_model.h"
 #include "llm/memory_check.h"
 #include "llm/plans.h"
@@ -31,6 +32,7 @@ std::int64_t count_outputs(std::span<const Token> tokens) {
 struct Context::Impl {
   std::shared_ptr<const Model> model;
   ContextOptions options;
+  LayerDevices devices;
   PlanShape shape;
   KvBlocks blocks;
   Plans plans;
@@ -38,16 +40,17 @@ struct Context::Impl {
   Team team;
   std::mutex mutex;
 
-  Impl(std::shared_ptr<const Model> m, const ContextOptions& o)
+  Impl(std::shared_ptr<const Model> m, const ContextOptions& o, LayerDevices d)
       : model(std::move(m)),
         options(o),
+        devices(std::move(d)),
         shape{.sequences = o.n_seq_max,
               .blocks_each = (o.n_ctx + kBlockSize - 1) / kBlockSize,
               .kv_type = o.kv_type},
         blocks(shape.sequences, shape.blocks_each),
-        plans(model, shape, o.compile),
+        plans(model, shape, devices, o.compile),
         team(o.threads) {
-    if (options.lazy) lazy = std::make_unique<LazyModel>(model, shape);
+    if (options.lazy) lazy = std::make_unique<LazyModel>(model, shape, devices);
   }
 
   /// KV states that went with a device begin anew, without what sequences had in them.
@@ -174,8 +177,11 @@ Context::Context(std::shared_ptr<const Model> model, const ContextOptions& optio
           ErrorCode::invalid_argument, "-c {}: the model has a context of {}", filled.n_ctx,
           model->config().n_ctx_train);
   check_kv_type(model->config(), filled.kv_type);
-  fit_to_memory(*model, filled);
-  impl_ = std::make_unique<Impl>(std::move(model), filled);
+  LayerDevices devices = layer_devices(model->config(), filled);
+  // What a device lacks beside its weights' kernels runs on the CPU, as lazily.
+  if (devices.embedding) filled.compile.strict_pins = false;
+  fit_to_devices(*model, filled, devices);
+  impl_ = std::make_unique<Impl>(std::move(model), filled, std::move(devices));
 }
 
 Context::~Context() = default;
@@ -244,6 +250,15 @@ Context::MemoryUse Context::memory() const {
   return {.weights = impl_->model->weight_bytes(),
           .kv = kv_bytes(impl_->model->config(), impl_->shape),
           .arenas = impl_->plans.arena_bytes()};
+}
+
+const LayerDevices& Context::devices() const noexcept {
+  return impl_->devices;
+}
+
+std::map<std::string, std::uint64_t> Context::host_ops() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->lazy ? impl_->lazy->host_ops() : impl_->plans.host_ops();
 }
 
 const Plan& Context::plan_for(std::int64_t tokens) {

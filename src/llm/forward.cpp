@@ -1,5 +1,6 @@
 // The models as Array code.
 #include <cmath>
+#include <optional>
 
 #include "heddle/llm.h"
 #include "heddle/ops.h"
@@ -8,6 +9,17 @@
 namespace heddle::llm {
 
 namespace {
+
+/// The scope of a part's device; nothing for null.
+class PartScope {
+ public:
+  explicit PartScope(Device* device) {
+    if (device) scope_.emplace(*device);
+  }
+
+ private:
+  std::optional<DeviceScope> scope_;
+};
 
 /// One layer's share of `forward`.
 class Layer {
@@ -77,18 +89,22 @@ class Layer {
 
 Array forward(const ModelConfig& config, const std::function<Array(const std::string&)>& weight,
               const BatchArrays& batch, std::int64_t block_size, std::vector<Array>& keys,
-              std::vector<Array>& values) {
-  const Array embedding = weight("token_embd.weight");
-  Array x = take(embedding, batch.tokens);
-  if (x.dtype() != DType::f32) x = astype(x, DType::f32);
+              std::vector<Array>& values, const LayerDevices& devices) {
+  Array x = [&] {
+    const PartScope scope(devices.embedding);
+    const Array rows = take(weight("token_embd.weight"), batch.tokens);
+    return rows.dtype() == DType::f32 ? rows : astype(rows, DType::f32);
+  }();
   for (std::int64_t l = 0; l < config.n_layer; ++l) {
     const auto i = static_cast<std::size_t>(l);
+    const PartScope scope(devices.layers.empty() ? nullptr : devices.layers[i]);
     x = Layer(config, weight, batch, block_size, l).run(x, keys[i], values[i]);
   }
+  const PartScope scope(devices.output);
   const Array wanted = take(x, batch.output_rows);
   const Array normed =
       fast::rms_norm(wanted, astype(weight("output_norm.weight"), DType::f32), config.rms_eps);
-  return linear(normed, config.tied_output ? embedding : weight("output.weight"));
+  return linear(normed, weight(config.tied_output ? "token_embd.weight" : "output.weight"));
 }
 
 }  // namespace heddle::llm

@@ -79,10 +79,11 @@ void KvBlocks::forget() {
 
 void KvBlocks::check_there(SequenceId sequence) const {
   const Sequence& s = at(sequence);
-  require(!s.lost, ErrorCode::device_lost,
-          "sequence {}: the KV of its {} positions was lost, with a device or in a step that failed; "
-          "truncate it to 0, or release it, and give its tokens again",
-          sequence, s.length);
+  require(
+      !s.lost, ErrorCode::device_lost,
+      "sequence {}: the KV of its {} positions was lost, with a device or in a step that failed; "
+      "truncate it to 0, or release it, and give its tokens again",
+      sequence, s.length);
 }
 
 std::int64_t KvBlocks::length(SequenceId sequence) const {

@@ -1,5 +1,10 @@
 #include "llm/lazy_model.h"
 
+#include <optional>
+
+#include "array/launch.h"
+#include "array/scopes.h"
+#include "exec/parameters.h"
 #include "heddle/ops.h"
 #include "llm/kv_blocks.h"
 
@@ -32,8 +37,9 @@ Array with_block_copied(const Array& a, std::int64_t from, std::int64_t to) {
 
 }  // namespace
 
-LazyModel::LazyModel(std::shared_ptr<const Model> model, const PlanShape& shape)
-    : model_(std::move(model)), shape_(shape) {
+LazyModel::LazyModel(std::shared_ptr<const Model> model, const PlanShape& shape,
+                     LayerDevices devices)
+    : model_(std::move(model)), shape_(shape), devices_(std::move(devices)) {
   reset_states();
 }
 
@@ -57,15 +63,13 @@ bool LazyModel::has_lost_states() const {
   }
 }
 
-Array LazyModel::weight(const std::string& name) {
-  const auto known = weights_.find(name);
-  if (known != weights_.end()) return known->second;
+/// On the device whose part of the model asks for it. Not kept here: after a loss of the device,
+/// there is another copy.
+Array LazyModel::weight(const std::string& name) const {
+  Device* device = device_in_scope();
   const gguf::Tensor& tensor = model_->file().tensor(name);
-  const std::span<std::byte> bytes{const_cast<std::byte*>(tensor.data.data()),
-                                   tensor.data.size()};  // only read
-  View view{cpu_device().import_host(bytes, model_->file().owner()), 0,
-            OperandSpec::contiguous({tensor.dtype, tensor.shape})};
-  return weights_.emplace(name, Array::from_view(std::move(view))).first->second;
+  return Array::from_view(model_->parameters()->impl().plain(name, {tensor.dtype, tensor.shape},
+                                                             device ? *device : cpu_device()));
 }
 
 void LazyModel::run(const StepInputs& in, float* logits) {
@@ -81,7 +85,7 @@ void LazyModel::run(const StepInputs& in, float* logits) {
   std::vector<Array> keys = std::move(keys_), values = std::move(values_);
   const Array result = forward(
       model_->config(), [this](const std::string& name) { return weight(name); }, batch, kBlockSize,
-      keys, values);
+      keys, values, devices_);
   // Kept before they are evaluated: if that fails, what was there has been written over, and is
   // lost.
   keys_ = std::move(keys);
@@ -89,14 +93,22 @@ void LazyModel::run(const StepInputs& in, float* logits) {
   std::vector<Array> all{result};
   all.insert(all.end(), keys_.begin(), keys_.end());
   all.insert(all.end(), values_.begin(), values_.end());
+  const std::map<std::string, std::uint64_t> before = fallbacks_by_op();
   eval(all);
+  for (const auto& [op, count] : fallbacks_by_op()) {
+    const auto earlier = before.find(op);
+    const std::uint64_t more = count - (earlier == before.end() ? 0 : earlier->second);
+    if (more > 0) host_ops_[op] += more;
+  }
   result.copy_to(
       std::as_writable_bytes(std::span(logits, static_cast<std::size_t>(result.size()))));
 }
 
 void LazyModel::copy_block(std::int64_t from, std::int64_t to) {
-  for (auto* states : {&keys_, &values_}) {
-    for (Array& state : *states) state = with_block_copied(state, from, to);
+  for (std::size_t l = 0; l < keys_.size(); ++l) {
+    std::optional<DeviceScope> scope;
+    if (!devices_.layers.empty()) scope.emplace(*devices_.layers[l]);
+    for (Array* state : {&keys_[l], &values_[l]}) *state = with_block_copied(*state, from, to);
   }
 }
 

@@ -27,7 +27,7 @@ std::string value_state(std::int64_t layer) {
 }
 
 Graph build_graph(const gguf::File& file, const ModelConfig& config, const PlanShape& shape,
-                  std::int64_t tokens, std::int64_t outputs) {
+                  const LayerDevices& devices, std::int64_t tokens, std::int64_t outputs) {
   GraphBuilder builder;
   const auto ids = [&](const char* name, std::int64_t count, const char* extent) {
     return builder.input(name, {DType::i32, {count}}, extent);
@@ -53,7 +53,7 @@ Graph build_graph(const gguf::File& file, const ModelConfig& config, const PlanS
     return weights.emplace(name, builder.parameter(name, {tensor.dtype, tensor.shape}))
         .first->second;
   };
-  builder.output("logits", forward(config, weight, batch, kBlockSize, keys, values));
+  builder.output("logits", forward(config, weight, batch, kBlockSize, keys, values, devices));
   for (std::int64_t l = 0; l < config.n_layer; ++l) {
     builder.update(key_state(l), keys[static_cast<std::size_t>(l)]);
     builder.update(value_state(l), values[static_cast<std::size_t>(l)]);
@@ -62,35 +62,45 @@ Graph build_graph(const gguf::File& file, const ModelConfig& config, const PlanS
 }
 
 Plans::Plans(std::shared_ptr<const Model> model, const PlanShape& shape,
-             const CompileOptions& options)
-    : model_(std::move(model)), shape_(shape), options_(options) {}
+             const LayerDevices& devices, const CompileOptions& options)
+    : model_(std::move(model)), shape_(shape), devices_(devices), options_(options) {}
+
+Plans::Compiled& Plans::compiled(std::int64_t tokens, std::int64_t outputs) {
+  Compiled& known = compiled_[{tokens, outputs}];
+  if (!known.executable) {
+    const Graph graph =
+        build_graph(model_->file(), model_->config(), shape_, devices_, tokens, outputs);
+    auto executable = Executable::compile(graph, options_, model_->parameters());
+    bind_states(*executable);  // which may fail: kept without its states, it would run on others
+    known.executable = std::move(executable);
+  }
+  return known;
+}
 
 Executable& Plans::get(std::int64_t tokens, std::int64_t outputs) {
-  auto& executable = executables_[{tokens, outputs}];
-  if (!executable) {
-    const Graph graph = build_graph(model_->file(), model_->config(), shape_, tokens, outputs);
-    auto compiled = Executable::compile(graph, options_, model_->parameters());
-    bind_states(*compiled);
-    executable = std::move(compiled);
-  }
-  return *executable;
+  return *compiled(tokens, outputs).executable;
 }
 
 void Plans::bind_states(Executable& executable) {
   for (const Slot& slot : executable.plan().slots) {
     if (slot.kind != SlotKind::state) continue;
-    Ref<State>& state = states_[slot.name];
-    // A step that fails leaves its sequences as long as they were, so what it wrote counts for
-    // nobody.
-    if (!state) state = make_ref<State>(*slot.device, slot.operand.spec, State::OnFailure::keep);
-    executable.bind_state(slot.name, state);
+    auto known = states_.find(slot.name);
+    if (known == states_.end()) {
+      // A step that fails leaves its sequences as long as they were, so what it wrote counts for
+      // nobody.
+      auto state = make_ref<State>(*slot.device, slot.operand.spec, State::OnFailure::keep);
+      known = states_.emplace(slot.name, std::move(state)).first;
+    }
+    executable.bind_state(slot.name, known->second);
   }
 }
 
 void Plans::run(const StepInputs& inputs, float* logits) {
   const auto tokens = static_cast<std::int64_t>(inputs.tokens.size());
   const auto outputs = static_cast<std::int64_t>(inputs.output_rows.size());
-  Executable& executable = get(tokens, outputs);
+  Compiled& known = compiled(tokens, outputs);
+  Executable& executable = *known.executable;
+  ++known.runs;
   executable.run({{"tokens", {inputs.tokens, {tokens}}},
                   {"positions", {inputs.positions, {tokens}}},
                   {"seq", {inputs.seq, {tokens}}},
@@ -124,18 +134,21 @@ void Plans::reset_lost_states() {
 
 std::uint64_t Plans::arena_bytes() const {
   std::uint64_t bytes = 0;
-  for (const auto& [capacities, executable] : executables_) bytes += executable->memory_bytes();
+  for (const auto& [capacities, known] : compiled_) {
+    if (known.executable) bytes += known.executable->memory_bytes();
+  }
   return bytes;
 }
 
-std::uint64_t resident_weight_bytes(const Plan& plan) {
-  std::uint64_t bytes = 0;
-  for (const Slot& slot : plan.slots) {
-    const bool mapped =
-        slot.operand.layout.kind == LayoutKind::strided && slot.device == &cpu_device();
-    if (slot.kind == SlotKind::parameter && !mapped) bytes += slot.bytes;
+std::map<std::string, std::uint64_t> Plans::host_ops() const {
+  std::map<std::string, std::uint64_t> all;
+  for (const auto& [capacities, known] : compiled_) {
+    if (!known.executable) continue;
+    for (const auto& [op, count] : heddle::host_ops(known.executable->plan())) {
+      if (known.runs > 0) all[op] += known.runs * count;
+    }
   }
-  return bytes;
+  return all;
 }
 
 }  // namespace heddle::llm

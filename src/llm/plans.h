@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "exec/plan.h"
@@ -24,9 +25,10 @@ std::int64_t capacity_for(std::int64_t count);
 std::string key_state(std::int64_t layer);
 std::string value_state(std::int64_t layer);
 
-/// The model's graph for `tokens` tokens and `outputs` rows of logits.
+/// The model's graph for `tokens` tokens and `outputs` rows of logits, its parts pinned to their
+/// devices.
 Graph build_graph(const gguf::File& file, const ModelConfig& config, const PlanShape& shape,
-                  std::int64_t tokens, std::int64_t outputs);
+                  const LayerDevices& devices, std::int64_t tokens, std::int64_t outputs);
 
 /// What a step gives a plan, padded to its capacities.
 struct StepInputs {
@@ -37,7 +39,8 @@ struct StepInputs {
 /// Not thread-safe.
 class Plans {
  public:
-  Plans(std::shared_ptr<const Model> model, const PlanShape& shape, const CompileOptions& options);
+  Plans(std::shared_ptr<const Model> model, const PlanShape& shape, const LayerDevices& devices,
+        const CompileOptions& options);
 
   Executable& get(std::int64_t tokens, std::int64_t outputs);
   /// Runs a step; logits row i, if `i < inputs.n_outputs`, goes to logits + i * n_vocab.
@@ -49,18 +52,23 @@ class Plans {
   void reset_lost_states();
 
   std::uint64_t arena_bytes() const;
+  /// Ops that ran on the CPU though another device was asked for, by name.
+  std::map<std::string, std::uint64_t> host_ops() const;
 
  private:
+  struct Compiled {
+    std::shared_ptr<Executable> executable;
+    std::uint64_t runs = 0;
+  };
+  Compiled& compiled(std::int64_t tokens, std::int64_t outputs);
   void bind_states(Executable& executable);
 
   std::shared_ptr<const Model> model_;
   PlanShape shape_;
+  LayerDevices devices_;
   CompileOptions options_;
-  std::map<std::pair<std::int64_t, std::int64_t>, std::shared_ptr<Executable>> executables_;
+  std::map<std::pair<std::int64_t, std::int64_t>, Compiled> compiled_;
   std::map<std::string, Ref<State>> states_;
 };
-
-/// Bytes of weights that a plan keeps for itself: packed, or carried to a device.
-std::uint64_t resident_weight_bytes(const Plan& plan);
 
 }  // namespace heddle::llm

@@ -301,7 +301,8 @@ Specs infer_op(const GroupedLinear&, const Operands& in) {
   in.check(in[1].shape.size() == 3 && in[1].shape[2] == in[0].shape[1],
            "the weights are {}; for x {} they must be [experts, out, {}]", in[1], in[0],
            in[0].shape[1]);
-  in.check_spec(2, {DType::i32, {in[0].shape[0]}}, "expert");
+  const TensorSpec wanted{DType::i32, {in[0].shape[0]}};
+  in.check(in[2] == wanted, "expert is {}; for x {} it must be {}", in[2], in[0], wanted);
   return {{DType::f32, {in[0].shape[0], in[1].shape[1]}}};
 }
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "heddle/error.h"
+
 namespace heddle {
 
 void Buffer::note_write(Ref<Completion> end) {
@@ -34,8 +36,12 @@ Ref<Completion> Buffer::last_write() const {
 std::vector<Ref<Completion>> Buffer::last_uses() const {
   if (!noted_.load(std::memory_order_acquire)) return {};
   const std::lock_guard lock(mutex_);
-  std::vector<Ref<Completion>> uses = reads_;
-  if (write_) uses.insert(uses.begin(), write_);
+  std::vector<Ref<Completion>> uses;
+  if (write_) uses.push_back(write_);
+  // A read that failed left the memory as it was: once it has ended, it is nobody's matter.
+  for (const Ref<Completion>& read : reads_) {
+    if (!read->done()) uses.push_back(read);
+  }
   return uses;
 }
 
@@ -45,7 +51,14 @@ void Buffer::wait_for_writes() const {
 }
 
 void Buffer::wait_for_uses() const {
-  for (const Ref<Completion>& use : last_uses()) use->wait();
+  const Ref<Completion> write = last_write();
+  for (const Ref<Completion>& use : last_uses()) {
+    try {
+      use->wait();
+    } catch (const Error&) {
+      if (use == write || !use->done()) throw;
+    }
+  }
   check_alive();
 }
 

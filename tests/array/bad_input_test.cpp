@@ -232,7 +232,7 @@ TEST(BadInput, CallsThatNoOperandMakesRight) {
 std::set<std::string> declared_functions(const std::string& header) {
   std::ifstream file(std::string(HEDDLE_SOURCE_DIR "/include/heddle/") + header);
   const std::regex declaration(
-      R"(^(?:Array|Scheduled|std::vector<Array>|std::string|void) (operator[^ (]+|\w+)\()"
+      R"(^(?:Array|Scheduled|std::vector<Array>|std::pair<Array, Array>|std::string|void) (operator[^ (]+|\w+)\()"
       R"(|^class (\w+Scope) )");
   const std::regex opens(R"(^namespace (\w+) \{)"), closes(R"(^\}  // namespace (\w+))");
   std::set<std::string> found;

@@ -280,6 +280,7 @@ std::vector<Walked> walked_functions() {
   add_reductions(all);
   add_products(all);
   add_llm(all);
+  add_walked_axes(all);
   add_arrays(all);
   return all;
 }
@@ -313,6 +314,36 @@ std::vector<TakesAxis> functions_of_an_axis() {
       {"min", [](const Array& x, int axis) { min(x, axis); }},
       {"prod", [](const Array& x, int axis) { prod(x, axis); }},
       {"softmax", [](const Array& x, int axis) { softmax(x, axis); }},
+      {"cumsum", [](const Array& x, int axis) { cumsum(x, axis); }},
+      {"cumprod", [](const Array& x, int axis) { cumprod(x, axis); }},
+      {"cummax", [](const Array& x, int axis) { cummax(x, axis); }},
+      {"cummin", [](const Array& x, int axis) { cummin(x, axis); }},
+      {"logcumsumexp", [](const Array& x, int axis) { logcumsumexp(x, axis); }},
+      {"argmax", [](const Array& x, int axis) { argmax(x, axis); }},
+      {"argmin", [](const Array& x, int axis) { argmin(x, axis); }},
+      {"topk", [](const Array& x, int axis) { topk(x, 1, axis); }},
+      {"topk_with_indices", [](const Array& x, int axis) { topk_with_indices(x, 1, axis); }},
+      {"take_along_axis",
+       [](const Array& x, int axis) {
+         take_along_axis(x, zeros_of({DType::i32, x.shape()}), axis);
+       }},
+      {"put_along_axis",
+       [](const Array& x, int axis) {
+         put_along_axis(x, zeros_of({DType::i32, x.shape()}), 1, axis);
+       }},
+      {"scatter_add_axis",
+       [](const Array& x, int axis) {
+         scatter_add_axis(x, zeros_of({DType::i32, x.shape()}), 1, axis);
+       }},
+      {"scatter_axis",
+       [](const Array& x, int axis) {
+         scatter_axis(x, zeros_of({DType::i32, x.shape()}), 1, axis, ScatterKind::max);
+       }},
+      {"flip", [](const Array& x, int axis) { flip(x, axis); }},
+      {"fast::channel_norm",
+       [](const Array& x, int axis) {
+         fast::channel_norm(x, axis, std::nullopt, std::nullopt, 1e-5f);
+       }},
       {"shape", [](const Array& x, int axis) { x.shape(axis); }},
   };
 }
@@ -330,6 +361,9 @@ std::vector<TakesAxes> functions_of_axes() {
       {"max", [](const Array& x, const Dims& axes) { max(x, axes); }},
       {"min", [](const Array& x, const Dims& axes) { min(x, axes); }},
       {"prod", [](const Array& x, const Dims& axes) { prod(x, axes); }},
+      {"flip", [](const Array& x, const Dims& axes) { flip(x, axes); }},
+      {"pad", [](const Array& x,
+                 const Dims& axes) { pad(x, axes, Dims(axes.size(), 1), Dims(axes.size(), 1)); }},
   };
 }
 

@@ -41,7 +41,10 @@ std::vector<TakesAxis> functions_of_an_axis();
 std::vector<TakesAxes> functions_of_axes();
 std::vector<Refused> refused_calls();
 
-void add_refused_models(std::vector<Refused>& all);  // a part of refused_calls
+// Parts of these.
+void add_walked_axes(std::vector<Walked>& all);
+void add_refused_models(std::vector<Refused>& all);
+void add_refused_axes(std::vector<Refused>& all);
 
 /// Zeros of any type.
 Array zeros_of(const TensorSpec& spec);

@@ -132,7 +132,9 @@ bool is_simple(const Op& op) {
   return !std::holds_alternative<Softmax>(op) && !std::holds_alternative<RmsNorm>(op) &&
          !std::holds_alternative<AddRmsNorm>(op) && !std::holds_alternative<LayerNorm>(op) &&
          !std::holds_alternative<GatedMultiply>(op) && !std::holds_alternative<Linear>(op) &&
-         !std::holds_alternative<Rope>(op);
+         !std::holds_alternative<Rope>(op) && !std::holds_alternative<Pad>(op) &&
+         !std::holds_alternative<Conv>(op) && !std::holds_alternative<ChannelNorm>(op) &&
+         !std::holds_alternative<GroupNorm>(op);
 }
 TEST(DonationFuzz, OnADeviceOfSimpleOps) {
   AsyncOptions simple = quick();

@@ -124,11 +124,23 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"HEDDLE_MEMORY_LIMIT", "17179869184G", "bytes"},
         Refused{"HEDDLE_MEMORY_LIMIT", "18446744073709551616", "bytes"},
         Refused{"HEDDLE_CACHE_LIMIT", "much", "or auto"},
-        Refused{"HEDDLE_CACHE_LIMIT", "1k1", "bytes"}));
+        Refused{"HEDDLE_CACHE_LIMIT", "1k1", "bytes"},
+        Refused{"HEDDLE_VULKAN_BARRIERS", "some", "hazards, all or none"},
+        Refused{"HEDDLE_VULKAN_FEATURES", "none", "full or minimal"},
+        Refused{"HEDDLE_VULKAN_RECORDINGS", "maybe", "on or off"},
+        Refused{"HEDDLE_VULKAN_VALIDATION", "2", "on or off"}));
+
+TEST(Settings, NamesThatMeanTheDefault) {
+  const Settings defaults = read_settings([](const char*) -> const char* { return nullptr; });
+  EXPECT_EQ(defaults.cache_directory, "");
+  EXPECT_EQ(defaults.fault, "");
+  EXPECT_EQ(defaults.vulkan_barriers, "hazards");
+  EXPECT_TRUE(defaults.vulkan_recordings);
+}
 
 TEST(Settings, ListNamesEverySettingOnce) {
   const std::vector<SettingInfo> all = list_settings();
-  ASSERT_EQ(all.size(), 12u);
+  ASSERT_EQ(all.size(), 18u);
   for (const SettingInfo& setting : all) {
     EXPECT_THAT(setting.name, testing::StartsWith("HEDDLE_"));
     EXPECT_FALSE(setting.description.empty()) << setting.name;

@@ -124,7 +124,120 @@ TEST(Settings, ListsWhatTheEnvironmentSays) {
 TEST(Devices, EndWithTheCpu) {
   const Finished run = heddle_program({"devices"});
   EXPECT_EQ(run.exit_code, 0);
-  EXPECT_THAT(run.out, HasSubstr("cpu\n\n"));
+  EXPECT_THAT(run.out,
+              testing::ContainsRegex("(^|\n)cpu: .+\n  memory +[0-9.]+ [KMGT]iB\n  instructions "
+                                     "+(AVX-512|AVX2|portable)\n  processors +[0-9]+\n"));
+}
+
+TEST(Devices, JsonSaysWhyThereIsNoVulkanDevice) {
+  const json all = parsed({"devices", "--json"});
+  const json& cpu = all["devices"].back();
+  EXPECT_EQ(cpu["name"], "cpu");
+  EXPECT_GT(cpu["memory"], 0);
+  EXPECT_TRUE(cpu["hardware"].is_string());
+  EXPECT_TRUE(cpu["details"]["threads"].is_string());
+  bool vulkan = false;
+  for (const json& device : all["devices"]) {
+    vulkan = vulkan || device["name"].get<std::string>().starts_with("vulkan:");
+  }
+  EXPECT_EQ(all["why_no_vulkan"].is_null(), vulkan);
+  const std::string text = heddle_program({"devices"}).out;
+  EXPECT_EQ(text.find("no Vulkan device: ") == std::string::npos, vulkan) << text;
+}
+
+TEST(DeviceOptions, UnknownDevicesAreRefusedWithThoseThereAre) {
+  const std::string logits = testing::TempDir() + "heddle-device-logits.bin";
+  for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
+           {"run", "-p", "x"}, {"bench"}, {"plan"}, {"logits", "--tokens", "5", "-o", logits}}) {
+    std::vector<std::string> arguments = command;
+    arguments.insert(arguments.end(), {"--device", "cpu,nowhere"});
+    const Finished run = heddle_program(arguments);
+    EXPECT_EQ(run.exit_code, 1) << command.front();
+    EXPECT_THAT(run.err, AllOf(HasSubstr("\"nowhere\""), HasSubstr("cpu")));
+    EXPECT_THAT(run.out, IsEmpty());
+  }
+  const Finished twice = heddle_program({"run", "-p", "x", "-dev", "cpu,cpu"});
+  EXPECT_EQ(twice.exit_code, 1);
+  EXPECT_THAT(twice.err, HasSubstr("cpu is there twice"));
+}
+
+TEST(DeviceOptions, TheCpuMayBeNamedAndTakesWhatNoGpuGets) {
+  const std::vector<std::string> story{"run", "-p", "Once", "-n", "8", "--temp", "0"};
+  const std::string expected = heddle_program(story).out;
+  EXPECT_THAT(expected, testing::Not(IsEmpty()));
+  for (const std::vector<std::string>& option :
+       std::vector<std::vector<std::string>>{{"--device", "cpu"},
+                                             {"--device", "cpu", "--lazy"},
+                                             {"--gpu-layers", "0"},
+                                             {"-ngl", "0"},
+                                             {"--device", "cpu", "--n-gpu-layers", "2"}}) {
+    std::vector<std::string> arguments = story;
+    arguments.insert(arguments.end(), option.begin(), option.end());
+    const Finished run = heddle_program(arguments);
+    EXPECT_EQ(run.out, expected) << run.err;
+  }
+  // An option's text is left as it is.
+  const Finished text = heddle_program({"run", "-p", "-ngl", "-n", "1", "--temp", "0"});
+  EXPECT_THAT(text.out, StartsWith("-ngl"));
+}
+
+/// The program where Vulkan's loader, if there is one, finds no driver.
+Finished without_drivers(const std::string& arguments) {
+  return Process({"sh", "-c",
+                  "VK_DRIVER_FILES=/nowhere VK_ICD_FILENAMES=/nowhere '" + heddle_path() + "' " +
+                      arguments})
+      .finish();
+}
+
+TEST(DeviceOptions, WithoutADriverTheyAreRefusedWithTheReason) {
+  const Finished layers = without_drivers("run -p x --gpu-layers 1");
+  EXPECT_EQ(layers.exit_code, 1);
+  EXPECT_THAT(layers.err, HasSubstr("--gpu-layers 1: there is no device but the CPU (no Vulkan "
+                                    "device: "));
+  const Finished named = without_drivers("run -p x --device vulkan");
+  EXPECT_EQ(named.exit_code, 1);
+  EXPECT_THAT(named.err, AllOf(HasSubstr("no device is called \"vulkan\"; there are: cpu"),
+                               HasSubstr("(no Vulkan device: ")));
+  const Finished list = without_drivers("devices");
+  EXPECT_EQ(list.exit_code, 0);
+  EXPECT_THAT(list.out, AllOf(StartsWith("cpu: "), HasSubstr("\n\nno Vulkan device: ")));
+  EXPECT_EQ(without_drivers("run -p Once -n 2").exit_code, 0);
+}
+
+TEST(DeviceOptions, GpuLayersAreANumber) {
+  for (const char* number : {"some", "-1", "1.5", ""}) {
+    const Finished run = heddle_program({"run", "-p", "x", "--gpu-layers", number});
+    EXPECT_EQ(run.exit_code, 2) << number;
+    EXPECT_THAT(run.err, HasSubstr("--gpu-layers")) << number;
+  }
+}
+
+TEST(DeviceOptions, AReportGoesToStandardError) {
+  const Finished run = heddle_program({"run", "-p", "Once", "-n", "4", "--report"});
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_THAT(run.err, HasSubstr("no device but the cpu took part\n"));
+  const Finished bench =
+      heddle_program({"bench", "-p", "4", "-n", "2", "-r", "1", "--report", "--json"});
+  EXPECT_THAT(bench.err, AllOf(HasSubstr("pp4, 1 times\n"), HasSubstr("tg2, 1 times\n")));
+  EXPECT_EQ(json::parse(bench.out)[0]["n_gpu_layers"], 0);
+}
+
+/// On a machine with a Vulkan device: the fable, told by it, whole and in part.
+TEST(DeviceOptions, TheVulkanDeviceTellsTheFable) {
+  const json why = parsed({"devices", "--json"})["why_no_vulkan"];
+  if (why.is_string()) GTEST_SKIP() << "no Vulkan device: " << why;
+  const std::vector<std::string> story{"run", "-p", "Once upon a time", "-n", "40", "--temp", "0"};
+  const std::string expected = heddle_program(story).out;
+  for (const std::vector<std::string>& option : std::vector<std::vector<std::string>>{
+           {"--device", "vulkan"}, {"--device", "vulkan:0,cpu"}, {"-ngl", "2", "--report"}}) {
+    std::vector<std::string> arguments = story;
+    arguments.insert(arguments.end(), option.begin(), option.end());
+    const Finished run = heddle_program(arguments);
+    EXPECT_EQ(run.out, expected) << run.err;
+    if (option.back() == "--report") {
+      EXPECT_THAT(run.err, AllOf(HasSubstr("vulkan:0: "), HasSubstr(" dispatches: ")));
+    }
+  }
 }
 
 TEST(Info, ShowsTheBundledModel) {
@@ -180,6 +293,9 @@ TEST(Plan, Json) {
     const json plan = parsed({"plan", "--json", "--tokens", tokens});
     EXPECT_EQ(plan["splits"].size(), 1u);  // one device: one split, no copies
     EXPECT_EQ(plan["figures"]["copies"], 0);
+    EXPECT_EQ(plan["splits"][0]["ops"], plan["figures"]["total"]["nodes"]);
+    EXPECT_EQ(plan["figures"]["device_ops"]["cpu"], plan["figures"]["total"]["nodes"]);
+    EXPECT_TRUE(plan["figures"]["host_ops"].empty());
     ASSERT_EQ(plan["arenas"].size(), 1u);
     const double bytes = plan["arenas"][0]["bytes"], bound = plan["arenas"][0]["lower_bound"];
     EXPECT_GT(bound, 0);

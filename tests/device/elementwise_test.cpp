@@ -1,8 +1,11 @@
 // Unary, binary, compare, select and gated_multiply: every kind, dtype and arrangement.
-#include "device/cpu_levels.h"
+#include "device/on_device.h"
 
 namespace heddle::test {
 namespace {
+
+class Elementwise : public OnDevice {};
+HEDDLE_ON_DEVICES(Elementwise);
 
 constexpr int kUnaryKinds = static_cast<int>(UnaryKind::isfinite) + 1;
 constexpr int kBinaryKinds = static_cast<int>(BinaryKind::right_shift) + 1;
@@ -15,6 +18,22 @@ bool is_defined(const Op& op, std::vector<TensorSpec> specs) {
   } catch (const Error&) {
     return false;
   }
+}
+
+/// f32 and the half types; or where cases are sampled one of these.
+std::vector<DType> float_likes() {
+  std::vector<DType> dtypes = sample(std::vector{DType::f16, DType::bf16});
+  dtypes.push_back(DType::f32);
+  return dtypes;
+}
+/// The other plain dtypes; or where cases are sampled f64 and one more.
+std::vector<DType> other_dtypes() {
+  std::vector<DType> dtypes(std::begin(kIntegers), std::end(kIntegers));
+  dtypes.push_back(DType::bool_);
+  dtypes.push_back(DType::complex64);
+  dtypes = sample(dtypes);
+  dtypes.push_back(DType::f64);
+  return dtypes;
 }
 
 Fill fill_for(DType dtype) {
@@ -44,31 +63,30 @@ void check_unary(UnaryKind kind, DType dtype, Random& random) {
   const Op op = Unary{kind};
   if (!is_defined(op, {{dtype, {1}}})) return;
   const Tolerance tolerance = activation_tolerance(kind, dtype);
-  for (const Shape& shape : kShapes) {
-    expect_on_cpu(op, {random_tensor(dtype, shape, random, fill_for(dtype))}, tolerance);
+  for (const Shape& shape : sample(kShapes)) {
+    expect_on_device(op, {random_tensor(dtype, shape, random, fill_for(dtype))}, tolerance);
   }
-  for (const Arrangement arrangement : kAllArrangements) {
+  for (const Arrangement arrangement : sample(kAllArrangements)) {
     const OperandSpec x = arranged(dtype, {5, 3, 37}, arrangement);
-    expect_on_cpu(op, {random_tensor(x, random, fill_for(dtype))}, tolerance);
+    expect_on_device(op, {random_tensor(x, random, fill_for(dtype))}, tolerance);
   }
 }
 
-TEST(Elementwise, UnaryFloats) {
-  at_every_level([] {
+TEST_P(Elementwise, UnaryFloats) {
+  at_every_level_on_device([] {
     Random random(1);
     for (int kind = 0; kind < kUnaryKinds; ++kind) {
-      for (const DType dtype : kFloatLike) check_unary(static_cast<UnaryKind>(kind), dtype, random);
+      for (const DType dtype : float_likes())
+        check_unary(static_cast<UnaryKind>(kind), dtype, random);
     }
   });
 }
 
-TEST(Elementwise, UnaryOthers) {
+TEST_P(Elementwise, UnaryOthers) {
   Random random(2);
   for (int kind = 0; kind < kUnaryKinds; ++kind) {
-    for (const DType dtype : kPlain) {
-      const bool tested = dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::f32;
-      if (!tested) check_unary(static_cast<UnaryKind>(kind), dtype, random);
-    }
+    for (const DType dtype : other_dtypes())
+      check_unary(static_cast<UnaryKind>(kind), dtype, random);
   }
 }
 
@@ -82,15 +100,16 @@ const Pair kPairs[] = {{{}, {}},      {{5, 33}, {5, 33}},  {{5, 33}, {33}},     
 void check_pair(const Op& op, DType dtype, Random& random, Tolerance tolerance) {
   if (!is_defined(op, {{dtype, {1}}, {dtype, {1}}})) return;
   const Fill fill = fill_for(dtype);
-  for (const auto& [a, b] : kPairs) {
-    expect_on_cpu(op,
-                  {random_tensor(dtype, a, random, fill), random_tensor(dtype, b, random, fill)},
-                  tolerance);
+  for (const auto& [a, b] : sample(kPairs)) {
+    expect_on_device(op,
+                     {random_tensor(dtype, a, random, fill), random_tensor(dtype, b, random, fill)},
+                     tolerance);
   }
-  for (const Arrangement arrangement : kAllArrangements) {
+  for (const Arrangement arrangement : sample(kAllArrangements)) {
     const OperandSpec a = arranged(dtype, {4, 3, 37}, arrangement);
     const OperandSpec b = arranged(dtype, {3, 37}, arrangement);
-    expect_on_cpu(op, {random_tensor(a, random, fill), random_tensor(b, random, fill)}, tolerance);
+    expect_on_device(op, {random_tensor(a, random, fill), random_tensor(b, random, fill)},
+                     tolerance);
   }
 }
 
@@ -102,109 +121,110 @@ Tolerance binary_tolerance(BinaryKind kind, DType dtype) {
   return tolerance;
 }
 
-TEST(Elementwise, BinaryFloats) {
-  at_every_level([] {
+TEST_P(Elementwise, BinaryFloats) {
+  at_every_level_on_device([] {
     Random random(3);
     for (int k = 0; k < kBinaryKinds; ++k) {
       const auto kind = static_cast<BinaryKind>(k);
-      for (const DType dtype : kFloatLike) {
+      for (const DType dtype : float_likes()) {
         check_pair(Binary{kind}, dtype, random, binary_tolerance(kind, dtype));
       }
     }
   });
 }
 
-TEST(Elementwise, BinaryOthers) {
+TEST_P(Elementwise, BinaryOthers) {
   Random random(4);
   for (int k = 0; k < kBinaryKinds; ++k) {
     const auto kind = static_cast<BinaryKind>(k);
-    for (const DType dtype : kPlain) {
-      const bool tested = dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::f32;
-      if (!tested) check_pair(Binary{kind}, dtype, random, binary_tolerance(kind, dtype));
+    for (const DType dtype : other_dtypes()) {
+      check_pair(Binary{kind}, dtype, random, binary_tolerance(kind, dtype));
     }
   }
 }
 
-TEST(Elementwise, Compare) {
+TEST_P(Elementwise, Compare) {
   Random random(5);
   for (int kind = 0; kind < kCompareKinds; ++kind) {
-    for (const DType dtype : kPlain) {
+    for (const DType dtype : sample(kPlain, 4)) {
       const Compare op{static_cast<CompareKind>(kind)};
       check_pair(op, dtype, random, {});
       if (!is_defined(op, {{dtype, {1}}, {dtype, {1}}})) continue;
       const auto x = random_tensor(dtype, {4, 37}, random, fill_for(dtype));
-      expect_on_cpu(op, {x, x}, {});  // random floats are hardly ever equal
+      expect_on_device(op, {x, x}, {});  // random floats are hardly ever equal
     }
   }
 }
 
-TEST(Elementwise, SelectMovesBits) {
+TEST_P(Elementwise, SelectMovesBits) {
   Random random(6);
   for (const DType dtype : kPlain) {
-    for (const Arrangement arrangement : kAllArrangements) {
+    for (const Arrangement arrangement : sample(kAllArrangements)) {
       const OperandSpec condition = arranged(DType::bool_, {4, 1, 37}, arrangement);
       const OperandSpec a = arranged(dtype, {4, 3, 37}, arrangement);
       const OperandSpec b = arranged(dtype, {3, 1}, arrangement);
-      expect_on_cpu(Select{},
-                    {random_tensor(condition, random), random_tensor(a, random, {-9, 9, true}),
-                     random_tensor(b, random, {-9, 9, true})});
+      expect_on_device(Select{},
+                       {random_tensor(condition, random), random_tensor(a, random, {-9, 9, true}),
+                        random_tensor(b, random, {-9, 9, true})});
     }
-    expect_on_cpu(Select{}, {random_tensor(DType::bool_, {}, random),
-                             random_tensor(dtype, {0}, random), random_tensor(dtype, {1}, random)});
+    expect_on_device(Select{},
+                     {random_tensor(DType::bool_, {}, random), random_tensor(dtype, {0}, random),
+                      random_tensor(dtype, {1}, random)});
   }
 }
 
-TEST(Elementwise, GatedMultiply) {
-  at_every_level([] {
+TEST_P(Elementwise, GatedMultiply) {
+  at_every_level_on_device([] {
     Random random(7);
     for (const UnaryKind act :
          {UnaryKind::silu, UnaryKind::gelu, UnaryKind::gelu_tanh, UnaryKind::relu}) {
       for (const DType dtype : kFloats) {
-        for (const Shape& shape : kShapes) {
-          expect_on_cpu(GatedMultiply{act},
-                        {random_tensor(dtype, shape, random), random_tensor(dtype, shape, random)},
-                        activation_tolerance(act, dtype));
+        for (const Shape& shape : sample(kShapes)) {
+          expect_on_device(
+              GatedMultiply{act},
+              {random_tensor(dtype, shape, random), random_tensor(dtype, shape, random)},
+              activation_tolerance(act, dtype));
         }
-        for (const Arrangement arrangement : kAllArrangements) {
+        for (const Arrangement arrangement : sample(kAllArrangements)) {
           const OperandSpec x = arranged(dtype, {5, 3, 37}, arrangement);
-          expect_on_cpu(GatedMultiply{act}, {random_tensor(x, random), random_tensor(x, random)},
-                        activation_tolerance(act, dtype));
+          expect_on_device(GatedMultiply{act}, {random_tensor(x, random), random_tensor(x, random)},
+                           activation_tolerance(act, dtype));
         }
       }
     }
   });
 }
 
-TEST(Elementwise, BigIsSharedOut) {
+TEST_P(Elementwise, BigIsSharedOut) {
   Random random(8);
   const Shape shape{301, 517};
-  expect_on_cpu(Unary{UnaryKind::silu}, {random_tensor(DType::f16, shape, random)}, {0.51, 0});
-  expect_on_cpu(Binary{BinaryKind::add},
-                {random_tensor(DType::f32, shape, random),
-                 random_tensor(arranged(DType::f32, shape, Arrangement::transposed), random)});
+  expect_on_device(Unary{UnaryKind::silu}, {random_tensor(DType::f16, shape, random)}, {0.51, 0});
+  expect_on_device(Binary{BinaryKind::add},
+                   {random_tensor(DType::f32, shape, random),
+                    random_tensor(arranged(DType::f32, shape, Arrangement::transposed), random)});
 }
 
-TEST(Elementwise, RowsAlone) {
-  at_every_level([] {
+TEST_P(Elementwise, RowsAlone) {
+  at_every_level_on_device([] {
     Random random(9);
     for (const DType dtype : kFloatLike) {
-      for (const std::int64_t width : {1, 5, 16, 67, 1100}) {
+      for (const std::int64_t width : sample(std::vector<std::int64_t>{1, 5, 16, 67, 1100})) {
         const Tensor x = random_tensor(dtype, {6, width}, random);
         const Tensor y = random_tensor(arranged(dtype, {6, width}, Arrangement::sliced), random);
-        expect_rows_alone(cpu_device(), Unary{UnaryKind::gelu}, {x});
-        expect_rows_alone(cpu_device(), GatedMultiply{UnaryKind::silu}, {x, y});
-        expect_rows_alone(cpu_device(), Binary{BinaryKind::multiply},
-                          {y, random_tensor(dtype, {width}, random)});
+        expect_rows_alone_on_device(Unary{UnaryKind::gelu}, {x});
+        expect_rows_alone_on_device(GatedMultiply{UnaryKind::silu}, {x, y});
+        expect_rows_alone_on_device(Binary{BinaryKind::multiply},
+                                    {y, random_tensor(dtype, {width}, random)});
       }
     }
   });
 }
 
-TEST(Elementwise, RefusesPackedOperands) {
+TEST_P(Elementwise, RefusesPackedOperands) {
   const OperandSpec packed{{DType::f32, {16, 4}}, Layout::packed(LayoutKind::panel16)};
   const OperandSpec out = OperandSpec::contiguous(packed.spec);
   const Prepared prepared =
-      cpu_device().prepare(Unary{UnaryKind::exp}, std::vector{packed}, std::vector{out});
+      device().prepare(Unary{UnaryKind::exp}, std::vector{packed}, std::vector{out});
   EXPECT_FALSE(prepared);
   EXPECT_NE(prepared.reason.find("panel16"), std::string::npos) << prepared.reason;
 }

@@ -118,6 +118,30 @@ std::vector<Case> row_cases() {
   };
 }
 
+std::vector<Case> spatial_cases() {
+  const Windows odd{{2, 1}, {1, 0}, {1, -1}, {1, 2}, {1, 3}};
+  return {
+      {Pad{Pad::Mode::constant, {1, 0, 2}, {0, 3, 1}}, "f32[2, 3, 4], f32[]", {}},
+      {Pad{Pad::Mode::constant, {1}, {2}}, "i32[0], i32[]", {}},
+      {Pad{}, "f32[], f32[]", {}},
+      {Conv{plain(1)}, "f32[2, 9, 4], f32[6, 3, 4]", {}},
+      {Conv{odd, 1, true}, "f16[2, 9, 5, 4], f16[6, 3, 2, 4]", {}},
+      {Conv{odd, 2, true}, "f32[2, 9, 5, 4], f32[6, 3, 2, 2]", {}},
+      {Conv{plain(2), 4}, "f32[2, 5, 5, 4], f32[4, 3, 2, 1]", {}},
+      {Conv{plain(3)}, "f64[2, 2, 3, 4, 2], f64[0, 1, 2, 2, 2]", {}},
+      {Conv{plain(1)}, "f32[0, 9, 0], f32[6, 3, 0]", {}},
+      {ChannelNorm{1, 1e-5f, true, true}, "f32[2, 3, 4], f32[3], f32[3]", {}},
+      {ChannelNorm{0, 1e-5f, false, true}, "f16[2, 3, 4], f32[2]", {}},
+      {ChannelNorm{2, 1e-5f, false, false}, "f64[2, 3, 4]", {}},
+      {ChannelNorm{0, 1e-5f, false, false}, "f32[0, 3]", {}},
+      {GroupNorm{2, 1e-5f, true, true}, "f32[2, 3, 5, 4], f32[4], f32[4]", {}},
+      {GroupNorm{4, 1e-5f, true, false}, "bf16[2, 4], f32[4]", {}},
+      {GroupNorm{1, 1e-5f, false, true}, "f64[2, 3, 4], f64[4]", {}},
+      {GroupNorm{2, 1e-5f, false, false}, "f32[0, 3, 4]", {}},
+      {GroupNorm{2, 1e-5f, false, false}, "f32[2, 3, 0]", {}},
+  };
+}
+
 std::vector<Case> attention_cases() {
   using enum Attention::Mask;
   const char* grouped = "f32[2, 4, 5, 8], f32[2, 2, 7, 8], f32[2, 2, 7, 6]";
@@ -150,7 +174,7 @@ std::vector<Case> attention_cases() {
 
 std::vector<Case> all_cases() {
   std::vector<Case> all;
-  for (auto* group : {arithmetic_cases, row_cases, attention_cases}) {
+  for (auto* group : {arithmetic_cases, row_cases, spatial_cases, attention_cases}) {
     for (Case& c : group()) all.push_back(std::move(c));
   }
   return all;

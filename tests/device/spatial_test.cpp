@@ -24,6 +24,7 @@ std::vector<ConvCase> conv_cases() {
       {one, 1, false, {2, 9, 4}, {6, 3, 4}},
       {one, 1, false, {2, 200, 33}, {70, 5, 33}},  // several tiles and groups
       {one, 1, false, {1, 1, 1}, {1, 1, 1}},
+      {one, 2, false, {40, 9, 4}, {4, 3, 2}},  // more tiles than are computed at a time
       {{{3}, {2}, {5}, {2}, {1}}, 2, false, {2, 11, 6}, {4, 3, 3}},
       {{{1}, {-2}, {-1}, {1}, {1}}, 1, false, {2, 9, 4}, {5, 3, 4}},  // crops
       {{{1}, {1}, {1}, {1}, {3}}, 1, true, {2, 5, 4}, {5, 3, 4}},     // transposed

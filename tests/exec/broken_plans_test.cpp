@@ -37,6 +37,7 @@ class BrokenPlans : public testing::Test {
   static AsyncOptions options() {
     AsyncOptions options = accepting("async", {"softmax", "silu", "multiply"});
     options.workspace = 1024;
+    options.hides_local = true;
     return options;
   }
 

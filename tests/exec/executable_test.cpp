@@ -227,5 +227,27 @@ TEST(Executable, RowsBeyondTheExtentNeedNotBeGood) {
   });
 }
 
+TEST(ExecutableTest, RecordingsSayWhatTheirLaunchesCost) {
+  AsyncOptions options;
+  std::map<std::string, Cost> costs;  // by the first word of the label's op
+  options.on_record = [&](std::span<const RecordedStep> steps) {
+    for (const RecordedStep& step : steps) {
+      const auto* launch = std::get_if<RecordedLaunch>(&step);
+      if (!launch) continue;
+      const bool is_linear = launch->label.find("linear") != std::string::npos;
+      costs[is_linear ? "linear" : "other"] = launch->cost;
+    }
+  };
+  AsyncDevice device(options);
+  GraphBuilder builder;
+  const Array w = builder.parameter("w", f32({16, 32}));
+  builder.output("y", tanh(linear(builder.input("x", f32({4, 32})), w)));
+  const auto executable = compiled(builder.build(), {&device});
+  EXPECT_EQ(costs["linear"].operations, 2.0 * 4 * 16 * 32);
+  EXPECT_EQ(costs["linear"].bytes, 4.0 * (4 * 32 + 16 * 32 + 4 * 16));
+  EXPECT_EQ(costs["other"].operations, 4.0 * 16);
+  EXPECT_EQ(costs["other"].bytes, 4.0 * (2 * 4 * 16));
+}
+
 }  // namespace
 }  // namespace heddle::test

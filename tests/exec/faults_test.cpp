@@ -6,7 +6,20 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class Faults : public Pipeline {};
+class Faults : public Pipeline {
+ protected:
+  /// Runs, and says whether the injected fault stopped it.
+  bool fails(Executable& executable, ErrorCode code) {
+    try {
+      run(executable);
+      return false;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), code);
+      EXPECT_THAT(error.what(), testing::HasSubstr("injected fault"));
+      return true;
+    }
+  }
+};
 
 TEST_F(Faults, ThePipelineUsesBothDevices) {
   const auto executable = make();
@@ -17,59 +30,52 @@ TEST_F(Faults, ThePipelineUsesBothDevices) {
   expect_run(*executable, 1);
 }
 
+constexpr ErrorCode kCodes[] = {ErrorCode::backend, ErrorCode::out_of_memory, ErrorCode::timeout};
+
 TEST_F(Faults, AtEachCallOfTheFirstRun) {
   const auto other = compiled(graph_);  // on the CPU alone
   other->parameters()->set("w", Array(weights_, {32, 32}));
-  std::uint64_t n = 1;
-  for (;; ++n) {
-    parameters_ = make_ref<Parameters>();  // so that the weight is carried and packed anew
-    parameters_->set("w", Array(weights_, {32, 32}));
-    const auto executable = make();
-    device_.fail_call(n);
-    bool failed = false;
-    try {
-      run(*executable);
-    } catch (const Error& error) {
-      failed = true;
-      EXPECT_EQ(error.code(), ErrorCode::backend);
-      EXPECT_THAT(error.what(), testing::HasSubstr("injected fault"));
+  for (const ErrorCode code : kCodes) {
+    std::uint64_t n = 1;
+    for (;; ++n) {
+      parameters_ = make_ref<Parameters>();  // so that the weight is carried and packed anew
+      parameters_->set("w", Array(weights_, {32, 32}));
+      const auto executable = make();
+      device_.fail_call(n, code);
+      const bool failed = fails(*executable, code);
+      ASSERT_EQ(device_.end_fault(), failed) << "call " << n;
+      if (!failed) break;
+      EXPECT_THROW(executable->output("y"), Error) << "call " << n;
+      reset(*other);
+      expect_run(*other, 0);  // the CPU is none the worse
+      const auto fresh = make();
+      expect_run(*fresh, 0);  // nor is the device
+      reset(*executable);
+      expect_run(*executable, 0);
+      expect_run(*executable, 1);
+      if (HasFatalFailure()) return;
     }
-    ASSERT_EQ(device_.end_fault(), failed) << "call " << n;
-    if (!failed) break;
-    EXPECT_THROW(executable->output("y"), Error) << "call " << n;
-    reset(*other);
-    expect_run(*other, 0);  // the CPU is none the worse
-    const auto fresh = make();
-    expect_run(*fresh, 0);  // nor is the device
-    reset(*executable);
-    expect_run(*executable, 0);
-    expect_run(*executable, 1);
-    if (HasFatalFailure()) return;
+    EXPECT_GT(n, 40u);
   }
-  EXPECT_GT(n, 40u);
 }
 
 TEST_F(Faults, AtEachCallOfALaterRun) {
-  std::uint64_t n = 1;
-  for (;; ++n) {
-    const auto executable = make();
-    expect_run(*executable, 0);
-    device_.fail_call(n, ErrorCode::out_of_memory);
-    bool failed = false;
-    try {
-      run(*executable);
-    } catch (const Error& error) {
-      failed = true;
-      EXPECT_EQ(error.code(), ErrorCode::out_of_memory);
+  for (const ErrorCode code : kCodes) {
+    std::uint64_t n = 1;
+    for (;; ++n) {
+      const auto executable = make();
+      expect_run(*executable, 0);
+      device_.fail_call(n, code);
+      const bool failed = fails(*executable, code);
+      ASSERT_EQ(device_.end_fault(), failed) << "call " << n;
+      if (!failed) break;
+      reset(*executable);
+      expect_run(*executable, 0);
+      expect_run(*executable, 1);
+      if (HasFatalFailure()) return;
     }
-    ASSERT_EQ(device_.end_fault(), failed) << "call " << n;
-    if (!failed) break;
-    reset(*executable);
-    expect_run(*executable, 0);
-    expect_run(*executable, 1);
-    if (HasFatalFailure()) return;
+    EXPECT_GT(n, 15u);
   }
-  EXPECT_GT(n, 15u);
 }
 
 TEST_F(Faults, AtEachCallOfCompile) {
@@ -88,6 +94,31 @@ TEST_F(Faults, AtEachCallOfCompile) {
     if (HasFatalFailure()) return;
   }
   EXPECT_GT(n, 2u);
+}
+
+TEST_F(Faults, AStateThatAFailedRunOnlyReadIsNoneTheWorse) {
+  GraphBuilder builder;
+  const Array state = builder.state("s", f32({6, 32})), rows = builder.input("rows", i32({4}));
+  builder.output("y", silu(take(state, rows)));
+  const auto executable = compiled(builder.build(), {&device_});
+  const Array seed(std::vector<float>(6 * 32, 2.0f), {6, 32});
+  executable->state("s")->seed(seed);
+  const NamedTensor input = given("rows", rows_, {4});
+  for (std::uint64_t n = 1;; ++n) {
+    device_.fail_call(n);
+    try {
+      executable->run({input});
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr("injected fault"));
+    }
+    if (!device_.end_fault()) {
+      EXPECT_GT(n, 6u);
+      break;
+    }
+    executable->run({input});
+    EXPECT_NEAR(executable->output("y").to_vector<float>()[5], 2 / (1 + std::exp(-2.0f)), 1e-5);
+    executable->state("s")->copy_rows(0, 2, 2);
+  }
 }
 
 TEST_F(Faults, AFailedStateStaysFailedUntilItIsReset) {

@@ -105,7 +105,7 @@ TEST_F(Loss, AtEachCallOfTheRecoveryFromALoss) {
 TEST_F(Loss, StatesSayThatTheyAreLostUntilTheyAreReset) {
   const auto executable = make();
   expect_run(*executable, 0);
-  const Ref<State> there = executable->state("there"), here = executable->state("here");
+  const Ref<State> there = executable->state("there"), here = executable->state("fed");
   device_.lose();
   EXPECT_TRUE(there->is_lost());
   EXPECT_FALSE(here->is_lost());
@@ -121,7 +121,7 @@ TEST_F(Loss, StatesSayThatTheyAreLostUntilTheyAreReset) {
       expect_error(ErrorCode::device_lost, "reset()", use);
     }
   }
-  expect_near(here->read().to_bytes(), expected_[0].states.at("here"), "here");
+  expect_near(here->read().to_bytes(), expected_[0].states.at("fed"), "fed");
   std::mt19937 random(3);
   const Bytes seeded = bytes_of(random_floats(random, 6 * 32));
   there->seed(Array::from_bytes(f32({6, 32}), seeded));
@@ -187,8 +187,8 @@ TEST_F(Loss, ConstantsThatADeviceMadeAreKeptElsewhere) {
   device_.lose();
   EXPECT_THROW(made.to_bytes(), Error);
   executable->run({given("x", x_, {4, 32})});
-  EXPECT_NEAR(executable->output("y").to_vector<float>()[7],
-              x_[7] + x_[7] / (1 + std::exp(-x_[7])), 1e-5);
+  EXPECT_NEAR(executable->output("y").to_vector<float>()[7], x_[7] + x_[7] / (1 + std::exp(-x_[7])),
+              1e-5);
 }
 
 TEST_F(Loss, WeightsThatADeviceMadeAreKeptElsewhere) {
@@ -253,8 +253,7 @@ TEST_F(Loss, StatesElsewhereThatAreKeptDoNotWaitForWhatHangs) {
   builder.output("y", silu(tanh(x)));
   AsyncDevice device(accepting("async", {"silu"}));
   const auto executable = compiled(builder.build(), {&device});
-  const auto here =
-      make_ref<State>(cpu_device(), f32({6, 32}), State::OnFailure::keep);
+  const auto here = make_ref<State>(cpu_device(), f32({6, 32}), State::OnFailure::keep);
   executable->bind_state("here", here);
   const std::vector<NamedTensor> inputs{given("x", x_, {4, 32}), given("rows", rows_, {4})};
   device.hang_at(1);

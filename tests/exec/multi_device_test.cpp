@@ -81,11 +81,54 @@ TEST_P(MultiDevice, ThereAndBack) {
   EXPECT_EQ(input_splits(plan), (Sources{{}, {0}, {1, 0}}));
   EXPECT_EQ(plan.splits[1].waits, std::vector<std::uint32_t>{0});
   EXPECT_EQ(plan.splits[2].waits, std::vector<std::uint32_t>{1});
-  EXPECT_EQ(count_copies(plan), 2u);
+  EXPECT_EQ(count_copies(plan), GetParam() ? 2u : 0u);  // where memory is shared, none
   std::mt19937 random(1);
   const auto x = random_floats(random, 64);
   executable->run({given("x", x, {64})});
   expect_silu(*executable, x);
+}
+
+TEST(SharedMemory, TheVerifierSeesWhatTheCpuAndTheDeviceDoToIt) {
+  AsyncDevice device(accepting("async", {"silu"}));
+  const Plan sound = plan_of(silu_graph(), {&device});
+  ASSERT_EQ(count_copies(sound), 0u);
+  ASSERT_EQ(sound.splits.size(), 3u);
+  ASSERT_NO_THROW(verify(sound));
+  for (const std::size_t split : {1, 2}) {
+    Plan plan = sound;
+    plan.splits[split].waits.clear();
+    expect_error(ErrorCode::backend, "it needs a wait", [&] { verify(plan); });
+  }
+  AsyncOptions hiding = accepting("hiding", {"silu"});
+  hiding.hides_local = true;
+  AsyncDevice hides(hiding);
+  Plan plan = sound;  // as if the host did not see it
+  for (Slot& slot : plan.slots) slot.device = slot.device == &device ? &hides : slot.device;
+  for (Device*& placed : plan.placed.placement) placed = placed == &device ? &hides : placed;
+  for (ArenaReport& arena : plan.arenas) {
+    arena.device = arena.device == &device ? &hides : arena.device;
+  }
+  plan.splits[1].device = &hides;
+  expect_error(ErrorCode::backend, "on the wrong device", [&] { verify(plan); });
+}
+
+TEST(SharedMemory, LaterWorkOfTheDeviceLeavesAloneWhatTheCpuReads) {
+  AsyncOptions slow = accepting("async", {"silu", "tanh"});
+  AsyncDevice device(slow);
+  GraphBuilder builder;
+  const Array x = builder.input("x", f32({64}));
+  Array there = silu(x), sum = x;
+  for (int i = 0; i < 6; ++i) {  // the CPU reads each; the device never waits for it
+    sum = sum + there;
+    there = tanh(silu(there));
+  }
+  builder.output("y", sum + there);
+  const Plan plan = plan_of(builder.build(), {&device});
+  EXPECT_EQ(count_copies(plan), 0u);
+  verify(plan);
+  std::mt19937 random(9);
+  const NamedBytes bound{{"x", bytes_of(random_floats(random, 64))}};
+  expect_same(run_plan(plan, bound, 3), interpret(plan.placed.graph, bound, 3), "shared");
 }
 
 TEST_P(MultiDevice, OneDeviceOneSplitNoCopies) {

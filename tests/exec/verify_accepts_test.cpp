@@ -17,10 +17,11 @@ TEST(VerifyAccepts, RandomGraphsOnTheCpu) {
 }
 
 TEST(VerifyAccepts, RandomGraphsOnTwoDevices) {
-  AsyncOptions hiding;
+  AsyncOptions hiding, sharing;
   hiding.hides_local = true;
-  AsyncDevice device(hiding);
-  for (unsigned seed = 100; seed < 160; ++seed) {
+  AsyncDevice hides(hiding), shares(sharing);
+  for (unsigned seed = 100; seed < 220; ++seed) {
+    AsyncDevice& device = seed % 2 == 0 ? hides : shares;
     const RandomGraph random = random_graph(seed, {&cpu_device(), &device}, 30);
     const Plan plan = plan_of(random.graph, {&device});
     ASSERT_NO_THROW(verify(plan)) << "seed " << seed;

@@ -243,5 +243,19 @@ TEST(StatePlacement, CopiesForFeedsComeBeforeAllFeeds) {
               ElementsAre("exp@a", "exp@a", "contiguous@a", "contiguous@a", "feed@a", "feed@a"));
 }
 
+TEST(Place, APinThatIsAWishYieldsToTheCpu) {
+  FakeDevice a("a", only({"exp"})), b("b", everything());
+  Inputs in;
+  const Array z = [&] {
+    const DeviceScope scope(a);
+    return exp(in.x) + in.y;
+  }();
+  in.builder.output("z", sin(z));
+  const Graph graph = in.builder.build();
+  EXPECT_THAT(placed_kernels(place(graph, {.devices = {&b}, .strict_pins = false})),
+              ElementsAre("exp@a", "add@cpu", "sin@b"));
+  EXPECT_THROW(place(graph, {.devices = {&b}}), Error);
+}
+
 }  // namespace
 }  // namespace heddle::test

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "heddle/llm.h"
+#include "support/shared_files.h"
 
 namespace heddle::test {
 
@@ -90,6 +91,34 @@ inline std::vector<std::vector<TokenId>> greedy(llm::Context& context,
   }
   for (const llm::SequenceId sequence : sequences) context.release(sequence);
   return told;
+}
+
+/// A small model with its reference text.
+struct Story {
+  std::shared_ptr<llm::Model> model;
+  std::vector<TokenId> prompt;
+  std::string text;  // greedy, prompt included
+  std::size_t most;  // new tokens
+};
+
+inline std::string story_text(const std::filesystem::path& path) {
+  const std::string text = file_text(path);
+  return text.substr(0, text.find_last_not_of('\n') + 1);
+}
+
+inline Story fable() {
+  auto model = llm::Model::bundled();
+  auto prompt = model->tokenizer().encode("Once upon a time");
+  return {std::move(model), std::move(prompt),
+          story_text(std::filesystem::path(HEDDLE_SOURCE_DIR) / "models/fable-1m.greedy.txt"), 400};
+}
+
+/// From ../shared.
+inline Story stories260K() {
+  auto model = llm::Model::open(shared_dir() / "models/stories260K.gguf");
+  std::vector<TokenId> prompt{model->tokenizer().bos().value()};
+  return {std::move(model), std::move(prompt),
+          story_text(shared_dir() / "models/stories260K.greedy.txt"), 257};
 }
 
 }  // namespace heddle::test

@@ -142,6 +142,7 @@ void AsyncDevice::Impl::call(const char* what) {
 }
 
 void AsyncDevice::Impl::call_locked(const char* what) {
+  ++calls;
   if (fault_in == 0 || --fault_in > 0) return;
   fault_happened = true;
   if (fault_loses) lose_locked(fmt::format("{} met an injected fault", what));
@@ -421,6 +422,10 @@ std::uint64_t AsyncDevice::generation() const noexcept {
   return impl_->generation;
 }
 
+bool AsyncDevice::shares_host_memory() const noexcept {
+  return !impl_->options.hides_local;
+}
+
 Ref<Stream> AsyncDevice::default_stream() {
   return make_async_stream(impl_, impl_->main, false);  // all of them share the lane
 }
@@ -502,6 +507,11 @@ std::size_t AsyncDevice::live_bytes() const {
 DeviceCounts AsyncDevice::counts() const {
   const std::lock_guard lock(impl_->mutex);
   return impl_->counts;
+}
+
+std::uint64_t AsyncDevice::driver_calls() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->calls;
 }
 
 std::uint64_t AsyncDevice::kernels() const {

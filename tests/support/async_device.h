@@ -56,6 +56,7 @@ class AsyncDevice final : public Device {
   Ref<Buffer> allocate(std::size_t bytes, MemoryKind kind = MemoryKind::local) override;
   Ref<Buffer> import_host(std::span<std::byte> memory, std::shared_ptr<const void> owner) override;
   std::uint64_t generation() const noexcept override;
+  bool shares_host_memory() const noexcept override;
   Ref<Stream> default_stream() override;
   /// With a queue and a thread of its own. Dropping it leaves what was submitted to run.
   Ref<Stream> new_stream() override;
@@ -86,6 +87,8 @@ class AsyncDevice final : public Device {
 
   /// Launched so far, of all names.
   std::uint64_t kernels() const;
+  /// What fail_call and lose_at_call count.
+  std::uint64_t driver_calls() const;
 
   struct Impl;
 

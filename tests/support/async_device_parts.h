@@ -25,10 +25,7 @@ class AsyncKernel final : public Kernel {
  public:
   AsyncKernel(std::string_view op, std::shared_ptr<const Kernel> on_cpu, KernelTraits traits,
               std::uint64_t prepared_in)
-      : Kernel(std::move(traits)),
-        name(op),
-        inner(std::move(on_cpu)),
-        generation(prepared_in) {}
+      : Kernel(std::move(traits)), name(op), inner(std::move(on_cpu)), generation(prepared_in) {}
   const std::string name;
   const std::shared_ptr<const Kernel> inner;
   const std::uint64_t generation;
@@ -140,7 +137,7 @@ struct AsyncDevice::Impl : std::enable_shared_from_this<Impl> {
   std::deque<std::string> operations;  // the last, begun or done
   std::vector<Ref<Buffer>> quarantine;
   const std::shared_ptr<MemoryCount> memory_count = std::make_shared<MemoryCount>();
-  std::uint64_t fault_in = 0, hang_in = 0;
+  std::uint64_t calls = 0, fault_in = 0, hang_in = 0;
   bool fault_happened = false, fault_loses = false;
   ErrorCode fault_code = ErrorCode::backend;
   DeviceCounts counts;

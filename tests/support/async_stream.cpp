@@ -225,8 +225,7 @@ class AsyncStream final : public Stream {
 
   Ref<Completion> submit() override {
     Ref<Completion> end;
-    guarded("submit",
-            [&](std::vector<Step>&) { end = impl_->submit(*lane_, own_added()); });
+    guarded("submit", [&](std::vector<Step>&) { end = impl_->submit(*lane_, own_added()); });
     const std::lock_guard lock(impl_->mutex);
     lane_->added.erase(std::this_thread::get_id());
     return end;

@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "heddle/device.h"
+#include "support/guarded.h"
 #include "support/reference.h"
 
 namespace heddle::test {
@@ -64,6 +66,9 @@ struct RunOptions {
   int threads = 1;
   std::int64_t extent = -1;  // negative: none
   bool in_place = false;     // outputs over inputs, as the kernel's aliases allow
+  /// Operands end, or begin, at inaccessible pages, inputs read-only, where the device imports
+  /// them.
+  std::optional<Flush> guarded;
 };
 
 /// The byte that outputs hold before a kernel writes them.
@@ -78,8 +83,9 @@ struct Ran {
 Ran run_op(Device& device, const Op& op, const std::vector<Tensor>& inputs,
            const RunOptions& options = {});
 
-/// Runs the op with 1, 2 and 8 threads and in place, which must give the same bits, and compares
-/// them with the reference. Fails the test with what differs; a refusal is a failure too.
+/// Runs the op (on the CPU with 1, 2 and 8 threads, on other devices with guarded operands) and in
+/// place, which must give the same bits, and compares them with the reference. Fails the test with
+/// what differs; a refusal is a failure too.
 void expect_conformance(Device& device, const Op& op, const std::vector<Tensor>& inputs,
                         Tolerance tolerance = {});
 

@@ -228,7 +228,7 @@ std::vector<Bytes> run_lazily(const Program& program, const LazyRun& run) {
   return LazyReplay(program, run).run();
 }
 
-std::vector<Bytes> run_planned(const Program& program, Device* device, bool fuse) {
+Graph graph_of(const Program& program) {
   GraphBuilder builder;
   const std::vector<Array> values = build_values(program, {}, [&](std::size_t input) {
     return builder.input(input_name(input), program.inputs[input].spec);
@@ -236,12 +236,16 @@ std::vector<Bytes> run_planned(const Program& program, Device* device, bool fuse
   for (std::size_t i = 0; i < program.results.size(); ++i) {
     builder.output("result" + std::to_string(i), values[program.results[i]]);
   }
+  return builder.build();
+}
+
+std::vector<Bytes> run_planned(const Program& program, Device* device, bool fuse) {
   CompileOptions options;
   options.devices = {&cpu_device()};
   if (device) options.devices.insert(options.devices.begin(), device);
   options.fuse = fuse;
   options.verify = true;
-  const auto executable = Executable::compile(builder.build(), options);
+  const auto executable = Executable::compile(graph_of(program), options);
 
   std::vector<std::string> names;
   for (std::size_t i = 0; i < program.inputs.size(); ++i) names.push_back(input_name(i));

@@ -99,6 +99,7 @@ inline constexpr std::size_t kInputRule = 0;
 std::span<const Rule> elementwise_rules();
 std::span<const Rule> shape_rules();
 std::span<const Rule> row_rules();
+std::span<const Rule> axis_rules();
 
 /// Fails when it runs; not among the rules.
 const Rule& failing_rule();

@@ -14,6 +14,7 @@
 
 #include "heddle/array.h"
 #include "heddle/device.h"
+#include "heddle/graph.h"
 
 namespace heddle::test {
 
@@ -84,6 +85,9 @@ struct LazyRun {
 /// their last use, and holds the memory of some values as views, as constants of graphs and under
 /// new arrays: the results' bytes. Memory so held that changes is reported as a test's failure.
 std::vector<Bytes> run_lazily(const Program& program, const LazyRun& run);
+
+/// As a graph, whose outputs are the results.
+Graph graph_of(const Program& program);
 
 /// As a graph, compiled and verified: the results' bytes. `device` as for LazyRun.
 std::vector<Bytes> run_planned(const Program& program, Device* device, bool fuse);

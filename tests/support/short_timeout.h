@@ -5,6 +5,7 @@
 
 namespace heddle::test {
 
-inline const bool kWaitsAreShort = setenv("HEDDLE_TIMEOUT", "1", 1) == 0;  // before settings are read
+inline const bool kWaitsAreShort =
+    setenv("HEDDLE_TIMEOUT", "1", 1) == 0;  // before settings are read
 
 }  // namespace heddle::test

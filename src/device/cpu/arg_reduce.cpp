@@ -31,22 +31,38 @@ struct Finder {
   }
 
  private:
+  /// One line whose elements lie side by side, dealt out to lanes; of equals, the first wins again
+  /// when the lanes meet.
   void along(const Launch& launch, std::int64_t line) const {
+    constexpr std::int64_t kLanes = 16;
     BlockBuffer scratch;
-    T best{};
-    std::int64_t index = 0;
+    T best[kLanes];
+    std::uint32_t index[kLanes] = {};
     for (std::int64_t i = 0; i < lines.length; i += kBlock) {
       const std::int64_t n = std::min(kBlock, lines.length - i);
       const auto* x =
           static_cast<const T*>(source.load(launch.inputs[0].data, lines.at(line, i), n, scratch));
-      if (i == 0) best = x[0];
-      for (std::int64_t k = 0; k < n; ++k) {
-        if (!beats<kLargest>(x[k], best)) continue;
-        best = x[k];
-        index = i + k;
-      }
+      if (i == 0) std::fill_n(best, kLanes, x[0]);
+      std::int64_t k = 0;
+      for (; k + kLanes <= n; k += kLanes) keep_better(x + k, i + k, kLanes, best, index);
+      keep_better(x + k, i + k, n - k, best, index);
     }
-    launch.outputs[0].as<std::uint32_t>()[line] = static_cast<std::uint32_t>(index);
+    std::int64_t first = 0;
+    for (std::int64_t l = 1; l < kLanes; ++l) {
+      const bool equal = !beats<kLargest>(best[first], best[l]);
+      if (beats<kLargest>(best[l], best[first]) || (equal && index[l] < index[first])) first = l;
+    }
+    launch.outputs[0].as<std::uint32_t>()[line] = index[first];
+  }
+
+  /// Elements i, i + 1, ... of a line against the best of their lanes.
+  static void keep_better(const T* x, std::int64_t i, std::int64_t n, T* best,
+                          std::uint32_t* index) {
+    for (std::int64_t c = 0; c < n; ++c) {
+      const bool better = beats<kLargest>(x[c], best[c]);
+      best[c] = better ? x[c] : best[c];
+      index[c] = better ? static_cast<std::uint32_t>(i + c) : index[c];
+    }
   }
 
   void across(const Launch& launch, const Bundle& bundle) const {
@@ -121,6 +137,7 @@ struct Chooser {
 
  private:
   T at(const std::byte* in, std::int64_t r, std::int64_t i) const {
+    if (source.in_place()) return reinterpret_cast<const T*>(in)[r * length + i];
     BlockBuffer scratch;
     return *static_cast<const T*>(source.load(in, r * length + i, 1, scratch));
   }

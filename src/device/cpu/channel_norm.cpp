@@ -1,5 +1,6 @@
 // channel_norm along any axis, and group_norm, for f32, f16 and bf16. Means and variances are sums
 // in double.
+#include <algorithm>
 #include <cmath>
 
 #include "base/check.h"
@@ -106,6 +107,71 @@ struct GroupNormalizer {
   const RowOps* ops = nullptr;
 
   std::int64_t width() const { return channels_in_all / groups; }
+  /// Groups that a task takes together: narrow ones side by side.
+  std::int64_t groups_at_once() const {
+    return std::clamp<std::int64_t>(kBundle / std::max<std::int64_t>(1, width()), 1, groups);
+  }
+  std::int64_t tasks() const { return (groups + groups_at_once() - 1) / groups_at_once(); }
+
+  void run_task(const Launch& launch, std::int64_t image, std::int64_t task) const {
+    const std::int64_t first = task * groups_at_once();
+    if (width() > kBundle) return normalize(launch, image, first);
+    const std::int64_t count = std::min(groups_at_once(), groups - first);
+    normalize_side_by_side(launch, {image, first * width(), count * width()});
+  }
+
+ private:
+  /// Whole groups whose channels make a bundle.
+  void normalize_side_by_side(const Launch& launch, const Bundle& bundle) const {
+    double mean[kBundle] = {}, scale[kBundle] = {};
+    const std::int64_t n = bundle.columns;
+    for_each_row(launch, bundle, [&](std::int64_t, const float* row) {
+      for (std::int64_t c = 0; c < n; ++c) mean[c] += row[c];
+    });
+    average_groups(mean, n);
+    for_each_row(launch, bundle, [&](std::int64_t, const float* row) {
+      for (std::int64_t c = 0; c < n; ++c) scale[c] += (row[c] - mean[c]) * (row[c] - mean[c]);
+    });
+    average_groups(scale, n);
+    for (std::int64_t c = 0; c < n; ++c) {
+      scale[c] = 1 / std::sqrt(scale[c] + static_cast<double>(eps));
+    }
+    BlockBuffer weight_scratch, bias_scratch, out_scratch;
+    const float* w = channels.weights(launch, bundle.column, n, weight_scratch);
+    const float* b = channels.biases(launch, bundle.column, n, bias_scratch);
+    double shift[kBundle];
+    for (std::int64_t c = 0; c < n; ++c) {
+      if (w) scale[c] *= static_cast<double>(w[c]);
+      shift[c] = b ? static_cast<double>(b[c]) : 0;
+    }
+    std::byte* out = launch.outputs[0].data;
+    for_each_row(launch, bundle, [&](std::int64_t at, const float* row) {
+      float* to = sink.float_target(out, at, out_scratch);
+      for (std::int64_t c = 0; c < n; ++c) {
+        to[c] = static_cast<float>((row[c] - mean[c]) * scale[c] + shift[c]);
+      }
+      sink.store(to, out, at, n);
+    });
+  }
+
+  /// Each group's sum over its columns, by the number of its elements, in all of its columns.
+  void average_groups(double* sums, std::int64_t columns) const {
+    for (std::int64_t c = 0; c < columns; c += width()) {
+      double total = 0;
+      for (std::int64_t k = c; k < c + width(); ++k) total += sums[k];
+      std::fill_n(sums + c, width(), total / static_cast<double>(positions * width()));
+    }
+  }
+
+  /// Calls f(first element, values) for every position of the bundle's channels.
+  template <class F>
+  void for_each_row(const Launch& launch, const Bundle& bundle, const F& f) const {
+    BlockBuffer scratch;
+    for (std::int64_t p = 0; p < positions; ++p) {
+      const std::int64_t at = (bundle.outer * positions + p) * channels_in_all + bundle.column;
+      f(at, x.floats(launch.inputs[0].data, at, bundle.columns, scratch));
+    }
+  }
 
   void normalize(const Launch& launch, std::int64_t image, std::int64_t group) const {
     const auto count = static_cast<double>(positions * width());
@@ -133,7 +199,6 @@ struct GroupNormalizer {
                    });
   }
 
- private:
   /// Calls f(first element, its channel, values, their number) over the group's elements.
   template <class F>
   void for_each_block(const Launch& launch, std::int64_t image, std::int64_t group,
@@ -173,12 +238,13 @@ Run group_norm_run(const PrepareArgs& args, const GroupNorm& op) {
                                    BlockSink(args.outputs[0].spec.dtype),
                                    &row_ops()};
   return [normalizer](const Launch& launch) {
-    const std::int64_t groups = normalizer.groups;
-    parallel(launch.team, rows_that_count(normalizer.batch, launch.extent) * groups,
-             row_grain(normalizer.positions * normalizer.width()),
-             [&](std::int64_t begin, std::int64_t end) {
+    const std::int64_t tasks = normalizer.tasks();
+    const std::int64_t elements =
+        normalizer.positions * normalizer.width() * normalizer.groups_at_once();
+    parallel(launch.team, rows_that_count(normalizer.batch, launch.extent) * tasks,
+             row_grain(elements), [&](std::int64_t begin, std::int64_t end) {
                for (std::int64_t i = begin; i < end; ++i) {
-                 normalizer.normalize(launch, i / groups, i % groups);
+                 normalizer.run_task(launch, i / tasks, i % tasks);
                }
              });
   };

@@ -26,8 +26,11 @@ namespace {
 // Floats of a tile's windows: half a megabyte, which second-level caches hold.
 constexpr std::int64_t kTileFloats = std::int64_t{1} << 17;
 constexpr std::int64_t kFewestTileRows = 6;
-// Tiles that may be computed at a time, each with windows of its own in the workspace.
+// Tiles that may be computed at a time, each with windows of its own in the workspace: as many as
+// that leaves within 64 MiB, but a few at least.
 constexpr std::int64_t kMostSlots = 64;
+constexpr std::int64_t kFewestSlots = 4;
+constexpr std::int64_t kSlotFloats = std::int64_t{1} << 24;
 constexpr std::size_t kLine = 64;
 
 std::size_t in_lines(std::size_t bytes) {
@@ -68,7 +71,8 @@ struct Tiling {
                       kMostTileRows);
     per_image = (s.grid.positions() + rows - 1) / rows;
     count = batch * s.groups * per_image;
-    slots = std::min(count, kMostSlots);
+    const std::int64_t floats = std::max<std::int64_t>(1, rows * s.depth());
+    slots = std::min(count, std::clamp(kSlotFloats / floats, kFewestSlots, kMostSlots));
   }
   /// Calls body(slot, tile) for all tiles: those of a slot one after another.
   template <class Body>
@@ -165,18 +169,26 @@ struct FloatConv {
   void lay_out(const std::byte* in, std::int64_t image, std::int64_t group, std::int64_t first,
                std::int64_t rows, float* windows) const {
     const std::int64_t n = shape.group_channels(), taps = shape.grid.taps();
+    const std::byte* from =
+        in + (image * shape.grid.elements() * shape.channels + group * n) * item();
+    // Taps side by side are so in x too, unless groups lie between them.
+    const bool by_runs = shape.groups == 1 && !shape.flip;
     for (std::int64_t r = 0; r < rows; ++r) {
       float* row = windows + r * shape.depth();
-      shape.grid.for_each_tap(first + r, [&](std::int64_t tap, std::int64_t element) {
+      const auto copy = [&](std::int64_t tap, std::int64_t count, std::int64_t element) {
         float* to = row + (shape.flip ? taps - 1 - tap : tap) * n;
         if (element < 0) {
-          std::fill_n(to, n, 0.0f);
-          return;
+          std::fill_n(to, count * n, 0.0f);
+        } else {
+          widen(from + element * shape.channels * item(), to, count * n);
         }
-        const std::int64_t from =
-            (image * shape.grid.elements() + element) * shape.channels + group * n;
-        widen(in + from * item(), to, n);
-      });
+      };
+      if (by_runs) {
+        shape.grid.for_each_run(first + r, copy);
+      } else {
+        shape.grid.for_each_tap(
+            first + r, [&](std::int64_t tap, std::int64_t element) { copy(tap, 1, element); });
+      }
     }
   }
 
@@ -338,14 +350,15 @@ Prepared prepare_im2col(const PrepareArgs& args, const Im2col& op) {
       for (std::int64_t i = begin; i < end; ++i) {
         const std::byte* image = launch.inputs[0].data + i / positions * grid.elements() * bytes;
         std::byte* row = launch.outputs[0].data + i * grid.taps() * bytes;
-        grid.for_each_tap(i % positions, [&](std::int64_t tap, std::int64_t element) {
-          const auto n = static_cast<std::size_t>(bytes);
+        const auto copy = [&](std::int64_t tap, std::int64_t count, std::int64_t element) {
+          const auto n = static_cast<std::size_t>(count * bytes);
           if (element < 0) {
             std::memset(row + tap * bytes, 0, n);
           } else {
             std::memcpy(row + tap * bytes, image + element * bytes, n);
           }
-        });
+        };
+        grid.for_each_run(i % positions, copy);
       }
     };
     parallel(launch.team, rows_that_count(batch, launch.extent) * positions,

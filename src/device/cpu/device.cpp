@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/settings.h"
 #include "base/system.h"
+#include "device/cpu/isa.h"
 #include "device/cpu/kernel.h"
 #include "device/cpu/stream.h"
 #include "device/sanitizer.h"
@@ -34,6 +35,20 @@ class ImportedBuffer final : public Buffer {
  private:
   std::shared_ptr<const void> owner_;
 };
+
+// ---- What there is
+
+std::string instructions() {
+  switch (isa()) {
+    case Isa::avx512:
+      return "AVX-512";
+    case Isa::avx2:
+      return "AVX2";
+    case Isa::portable:
+      break;
+  }
+  return "portable";
+}
 
 // ---- Memory
 
@@ -134,6 +149,13 @@ class CpuDevice final : public Device {
  public:
   std::string_view name() const noexcept override { return "cpu"; }
   std::size_t alignment() const noexcept override { return kAlignment; }
+  DeviceInfo describe() const override {
+    return {.hardware = processor_name(),
+            .memory = available_memory(),
+            .details = {{"instructions", instructions()},
+                        {"processors", std::to_string(available_processors())},
+                        {"threads", std::to_string(default_threads())}}};
+  }
 
   Prepared prepare(const Op& op, std::span<const OperandSpec> inputs,
                    std::span<const OperandSpec> outputs) override {

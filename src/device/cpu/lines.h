@@ -11,7 +11,7 @@
 namespace heddle::cpu {
 
 /// Lines that are walked side by side where the axis is not the last.
-inline constexpr std::int64_t kBundle = 64;
+inline constexpr std::int64_t kBundle = 128;
 
 /// The lines along an axis: `outer` times `inner` of them, each of `length` elements.
 struct Lines {

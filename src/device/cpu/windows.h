@@ -2,6 +2,7 @@
 // of each output reads (see Windows in op_spatial.h).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -72,6 +73,36 @@ class WindowGrid {
           const bool inside = e0 >= 0 && e1 >= 0 && e2 >= 0;
           f(tap, inside ? (e0 * axes_[1].extent + e1) * axes_[2].extent + e2 : -1);
         }
+      }
+    }
+  }
+
+  /// The same by runs of taps: calls f(first tap, taps, first spatial element or -1), where a run's
+  /// elements lie side by side, or are all zeros.
+  template <class F>
+  void for_each_run(std::int64_t position, const F& f) const {
+    const WindowAxis& last = axes_[2];
+    if (last.kernel_dilation != 1 || last.input_dilation != 1) {
+      return for_each_tap(position, [&](std::int64_t tap, std::int64_t at) { f(tap, 1, at); });
+    }
+    const std::int64_t o1 = position / last.outputs % axes_[1].outputs;
+    const std::int64_t o0 = position / last.outputs / axes_[1].outputs;
+    // Tap k reads element start + k: those from `begin` on, and before `end`, are there.
+    const std::int64_t start = position % last.outputs * last.stride - last.low;
+    const std::int64_t begin = std::clamp<std::int64_t>(-start, 0, last.taps);
+    const std::int64_t end = std::clamp<std::int64_t>(last.extent - start, begin, last.taps);
+    std::int64_t tap = 0;
+    for (std::int64_t i = 0; i < axes_[0].taps; ++i) {
+      const std::int64_t e0 = axes_[0].element(o0, i);
+      for (std::int64_t j = 0; j < axes_[1].taps; ++j, tap += last.taps) {
+        const std::int64_t e1 = axes_[1].element(o1, j);
+        if (e0 < 0 || e1 < 0 || begin == end) {
+          f(tap, last.taps, std::int64_t{-1});
+          continue;
+        }
+        if (begin > 0) f(tap, begin, std::int64_t{-1});
+        f(tap + begin, end - begin, (e0 * axes_[1].extent + e1) * last.extent + start + begin);
+        if (end < last.taps) f(tap + end, last.taps - end, std::int64_t{-1});
       }
     }
   }

@@ -108,6 +108,7 @@ void Tally::merge(const Tally& other) {
   barriers += other.barriers;
   copies += other.copies;
   copied_bytes += other.copied_bytes;
+  first_uses += other.first_uses;
   for (const auto& [shader, times] : other.dispatches) add(shader, times);
 }
 
@@ -144,28 +145,33 @@ Extent3 folded(std::uint64_t groups, std::uint64_t most) {
 
 }  // namespace
 
-void Encoder::add(const Dispatch& dispatch, VkDeviceAddress table, std::uint32_t launch) {
+/// Writes operands and parameters behind the header of the push constants, or into a block whose
+/// address goes there; returns the bytes to push.
+std::size_t Encoder::fill(std::byte* push, const Dispatch& dispatch) {
+  const std::size_t operand_bytes = operands_.size() * sizeof(OperandAt);
+  const std::size_t bytes = operand_bytes + dispatch.params.size();
+  std::byte* to = push + kPushHeader;
+  std::size_t pushed = kPushHeader + bytes;
+  if (in_block(operands_.size(), dispatch.params.size())) {
+    const Arena::Room block = arena_.take(bytes);
+    std::memcpy(to, &block.address, sizeof block.address);
+    pushed = kPushHeader + sizeof block.address;
+    to = block.host;
+  }
+  std::memcpy(to, operands_.data(), operand_bytes);
+  std::memcpy(to + operand_bytes, dispatch.params.data(), dispatch.params.size());
+  return pushed;
+}
+
+void Encoder::add(const Dispatch& dispatch, VkDeviceAddress table, std::uint32_t launch,
+                  const Arguments& arguments) {
   if (dispatch.grid.groups == 0) return;
-  // As kernel.glsl has them: the table, the launch, the groups, then operands and parameters or
-  // where their block is.
-  std::byte push[kMostPushBytes];
+  std::byte push[kMostPushBytes];  // Push of kernel.glsl
   const auto groups = static_cast<std::uint32_t>(dispatch.grid.groups);
   std::memcpy(push, &table, 8);
   std::memcpy(push + 8, &launch, 4);
   std::memcpy(push + 12, &groups, 4);
-  const std::size_t operand_bytes = operands_.size() * sizeof(OperandAt);
-  std::size_t pushed = kPushHeader;
-  std::byte* to = push + kPushHeader;
-  if (in_block(operands_.size(), dispatch.params.size())) {
-    const Arena::Room block = arena_.take(operand_bytes + dispatch.params.size());
-    std::memcpy(push + kPushHeader, &block.address, 8);
-    pushed += 8;
-    to = block.host;
-  } else {
-    pushed += operand_bytes + dispatch.params.size();
-  }
-  std::memcpy(to, operands_.data(), operand_bytes);
-  std::memcpy(to + operand_bytes, dispatch.params.data(), dispatch.params.size());
+  const std::size_t pushed = fill(push, dispatch);
 
   const VolkDeviceTable& vk = context_.vk;
   const Pipeline& pipeline = *dispatch.pipeline;
@@ -175,9 +181,15 @@ void Encoder::add(const Dispatch& dispatch, VkDeviceAddress table, std::uint32_t
   }
   vk.vkCmdPushConstants(commands_, context_.pipeline_layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
                         static_cast<std::uint32_t>(pushed), push);
-  const Extent3 grid = folded(dispatch.grid.groups, context_.limits().max_groups);
-  vk.vkCmdDispatch(commands_, grid.x, grid.y, grid.z);
+  if (arguments.memory) {
+    vk.vkCmdDispatchIndirect(commands_, arguments.memory->chunk->buffer,
+                             arguments.memory->offset + arguments.offset);
+  } else {
+    const Extent3 grid = folded(dispatch.grid.groups, context_.limits().max_groups);
+    vk.vkCmdDispatch(commands_, grid.x, grid.y, grid.z);
+  }
   tally_.add(pipeline.count());
+  tally_.first_uses += pipeline.first_use();
 }
 
 void Encoder::copy(const Memory& from, std::size_t from_offset, const Memory& to,

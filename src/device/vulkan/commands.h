@@ -81,6 +81,7 @@ class CommandBuffers : public std::enable_shared_from_this<CommandBuffers> {
 /// What a sequence of commands adds to the device's counts each time it is submitted.
 struct Tally {
   std::uint64_t barriers = 0, copies = 0, copied_bytes = 0;
+  std::uint64_t first_uses = 0;  // of pipelines
   std::vector<std::pair<DispatchCount, std::uint64_t>> dispatches;
   void add(const DispatchCount& shader, std::uint64_t times = 1);
   void merge(const Tally& other);
@@ -93,17 +94,27 @@ class Encoder {
   Encoder(Context& context, Arena& arena, Tally& tally, VkCommandBuffer commands)
       : context_(context), arena_(arena), tally_(tally), commands_(commands) {}
 
-  /// `operand_of(Address)` says where each operand lies; `launch` is the number under which it
-  /// reports bad indices.
-  template <class OperandOf>
+  /// Where an indirect dispatch finds its grid.
+  struct Arguments {
+    const Memory* memory = nullptr;  // null: the grid that the dispatch has
+    std::size_t offset = 0;
+  };
+  /// `operand_of(Address)` says where each operand lies, `grid_of(Dispatch)` where its grid;
+  /// `launch` is the number under which it reports bad indices.
+  template <class OperandOf, class GridOf>
   void launch(const VulkanKernel& kernel, VkDeviceAddress table, std::uint32_t launch,
-              const OperandOf& operand_of) {
+              const OperandOf& operand_of, const GridOf& grid_of) {
     for (const Dispatch& dispatch : kernel.dispatches()) {
       if (dispatch.after_previous) barrier();
       operands_.clear();
       for (const Address& address : dispatch.operands) operands_.push_back(operand_of(address));
-      add(dispatch, table, launch);
+      add(dispatch, table, launch, grid_of(dispatch));
     }
+  }
+  template <class OperandOf>
+  void launch(const VulkanKernel& kernel, VkDeviceAddress table, std::uint32_t number,
+              const OperandOf& operand_of) {
+    launch(kernel, table, number, operand_of, [](const Dispatch&) { return Arguments{}; });
   }
   void copy(const Memory& from, std::size_t from_offset, const Memory& to, std::size_t to_offset,
             std::size_t bytes);
@@ -113,7 +124,9 @@ class Encoder {
   void host_barrier();
 
  private:
-  void add(const Dispatch& dispatch, VkDeviceAddress table, std::uint32_t launch);
+  void add(const Dispatch& dispatch, VkDeviceAddress table, std::uint32_t launch,
+           const Arguments& arguments);
+  std::size_t fill(std::byte* push, const Dispatch& dispatch);
   void pipeline_barrier(VkAccessFlags to, VkPipelineStageFlags stage);
 
   Context& context_;

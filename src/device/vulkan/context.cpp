@@ -166,8 +166,8 @@ void Context::lose(const Failure& failure) {
     lost_.store(true, std::memory_order_release);
   }
   log(LogLevel::warn, failure.message);
+  if (on_lost) on_lost();  // first: whoever meets the error finds the generation over
   for (const auto& timeline : timelines) timeline->fail_pending();
-  if (on_lost) on_lost();
 }
 
 // ---- Queues and memory

@@ -34,6 +34,7 @@ constexpr PrepareFamily family() {
   }
   if constexpr (one_of<T, Cast>) return prepare_cast;
   if constexpr (one_of<T, GatherRows, WriteRows, Feed>) return prepare_rows;
+  if constexpr (one_of<T, Rope, RopeTable, RopeWriteRows>) return prepare_rope;
   if constexpr (one_of<T, Linear>) return prepare_linear;
   if constexpr (one_of<T, Matmul>) return prepare_matmul;
   if constexpr (one_of<T, Reduce, Softmax>) return prepare_reduce;
@@ -88,7 +89,10 @@ class VulkanDevice final : public Device, private LifeSource {
   std::size_t alignment() const noexcept override { return kAlignment; }
   DeviceInfo describe() const override;
   DeviceCounts counts() const override;
-  std::uint64_t generation() const noexcept override { return losses_.load(); }
+  std::uint64_t generation() const noexcept override { return losses_->load(); }
+  bool shares_host_memory() const noexcept override {
+    return physical_.limits.shares_memory && !overrides_.hides_memory;
+  }
 
   Prepared prepare(const Op& op, std::span<const OperandSpec> inputs,
                    std::span<const OperandSpec> outputs) override;
@@ -122,7 +126,9 @@ class VulkanDevice final : public Device, private LifeSource {
   const LimitOverrides overrides_;
   const std::shared_ptr<Counters> counters_ = std::make_shared<Counters>();
   const std::shared_ptr<DispatchCounts> dispatches_ = std::make_shared<DispatchCounts>();
-  std::atomic<std::uint64_t> losses_{0};
+  // Shared, since the last context may outlive its device.
+  const std::shared_ptr<std::atomic<std::uint64_t>> losses_ =
+      std::make_shared<std::atomic<std::uint64_t>>(0);
 
   std::mutex mutex_;
   std::shared_ptr<Life> life_;                // null before the first use
@@ -150,8 +156,8 @@ std::shared_ptr<Life> VulkanDevice::life() {
 std::shared_ptr<Life> VulkanDevice::open() {
   read_fault_setting();
   auto life = std::make_shared<Life>();
-  life->context = Context::open(physical_, {name_, overrides_, losses_.load(), counters_});
-  life->context->on_lost = [this] { ++losses_; };
+  life->context = Context::open(physical_, {name_, overrides_, losses_->load(), counters_});
+  life->context->on_lost = [losses = losses_] { ++*losses; };
   life->host = std::make_shared<Heap>(life->context, true);
   life->local = life->context->limits().shares_memory
                     ? life->host
@@ -268,7 +274,8 @@ Ref<Buffer> VulkanDevice::import_host(std::span<std::byte> memory,
                                       std::shared_ptr<const void> owner) {
   const auto current = life();
   const std::size_t page = current->context->limits().host_import_alignment;
-  if (page == 0 || memory.empty()) return nullptr;
+  // A device with memory of its own would read the host's across the bus again and again.
+  if (page == 0 || memory.empty() || !shares_host_memory()) return nullptr;
   const auto begin = reinterpret_cast<std::uintptr_t>(memory.data());
   const std::uintptr_t first = begin / page * page;
   const std::uintptr_t last = (begin + memory.size() + page - 1) / page * page;

@@ -82,8 +82,8 @@ class VulkanBuffer final : public Buffer {
  public:
   VulkanBuffer(Device& device, std::size_t size, std::shared_ptr<const Memory> memory)
       : Buffer(device, size, memory->host()), memory_(std::move(memory)) {}
-  bool is_lost() const noexcept override { return memory_->chunk->context->lost(); }
   const std::shared_ptr<const Memory>& memory() const noexcept { return memory_; }
+  bool is_lost() const noexcept override { return memory_->chunk->context->lost(); }
 
  private:
   const std::shared_ptr<const Memory> memory_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <set>
 
 #include "base/settings.h"
 
@@ -81,6 +82,12 @@ double seconds_of(const Cost& cost, const PhysicalDevice& device) {
 
 }  // namespace
 
+/// What shaders/grids.comp reads for one dispatch.
+struct GridEntry {
+  OperandAt extent;
+  std::uint32_t rows_per_step = 0, groups_per_step = 0, most_steps = 0;
+};
+
 /// Writes the steps as commands.
 class VulkanRecording::Writer {
  public:
@@ -89,6 +96,8 @@ class VulkanRecording::Writer {
 
   void write(std::span<const RecordedStep> steps) {
     begin();
+    begins_with_barrier_ = !steps.empty() && std::holds_alternative<RecordedBarrier>(steps[0]);
+    size_grids(steps);
     for (const RecordedStep& step : steps) {
       std::visit([&](const auto& one) { add(one); }, step);
     }
@@ -119,8 +128,78 @@ class VulkanRecording::Writer {
     }
     seconds_ += seconds;
     if (settings().vulkan_barriers == "all") encoder_->barrier();
-    encoder_->launch(*kernel_in(*life_, launch.kernel), table_.address(), ++launches_,
-                     [&](const Address& address) { return operand_of(launch, address); });
+    encoder_->launch(
+        *kernel_in(*life_, launch.kernel), table_.address(), ++launches_,
+        [&](const Address& address) { return operand_of(launch, address); },
+        [&](const Dispatch& dispatch) { return arguments_of(launch, dispatch); });
+  }
+
+  // ---- Grids that depend on extents: computed by one dispatch before all others
+
+  /// Whether the dispatch's grid is worth computing, and can be: its extent is there from the
+  /// start.
+  bool is_sized(const RecordedLaunch& launch, const Dispatch& dispatch) const {
+    const Grid& grid = dispatch.grid;
+    return launch.extent && grid.rows_per_step > 0 && grid.groups > grid.groups_per_step &&
+           !written_here_.contains(launch.extent->slot);
+  }
+
+  void size_grids(std::span<const RecordedStep> steps) {
+    for (const RecordedStep& step : steps) {
+      if (const auto* copy = std::get_if<RecordedCopy>(&step)) written_here_.insert(copy->to.slot);
+      if (const auto* launch = std::get_if<RecordedLaunch>(&step)) {
+        for (const SlotView& output : launch->outputs) written_here_.insert(output.slot);
+      }
+    }
+    std::vector<GridEntry> entries;
+    for (const RecordedStep& step : steps) {
+      const auto* launch = std::get_if<RecordedLaunch>(&step);
+      if (!launch) continue;
+      for (const Dispatch& dispatch : kernel_in(*life_, launch->kernel)->dispatches()) {
+        if (!is_sized(*launch, dispatch)) continue;
+        const Grid& grid = dispatch.grid;
+        entries.push_back({at(*launch->extent, 0), grid.rows_per_step, grid.groups_per_step,
+                           static_cast<std::uint32_t>(grid.groups / grid.groups_per_step)});
+      }
+    }
+    if (entries.empty()) return;
+    const Arena::Room room = arena_.take(entries.size() * sizeof(GridEntry));
+    std::memcpy(room.host, entries.data(), entries.size() * sizeof(GridEntry));
+    arguments_ = make_memory(life_->local, entries.size() * sizeof(VkDispatchIndirectCommand));
+    written_.memory.push_back(arguments_);
+    dispatch_grids(room.address, static_cast<std::uint32_t>(entries.size()));
+  }
+
+  void dispatch_grids(VkDeviceAddress entries, std::uint32_t count) {
+    const std::uint32_t params[] = {count, life_->context->limits().max_groups};
+    constexpr std::uint32_t kGroup = 32;
+    Dispatch dispatch = own_dispatch("grids", kGroup, params);
+    dispatch.grid.groups = (count + kGroup - 1) / kGroup;
+    // The run before has ended, so nothing reads its grids any more.
+    encoder_->launch(
+        VulkanKernel({}, {dispatch}, "grids"), table_.address(), 0, [&](const Address& a) {
+          return operand_at(kAbsoluteSlot,
+                            a.of == Address::Of::input ? entries : arguments_->address());
+        });
+    if (!begins_with_barrier_) encoder_->barrier();
+  }
+
+  Encoder::Arguments arguments_of(const RecordedLaunch& launch, const Dispatch& dispatch) {
+    if (!is_sized(launch, dispatch)) return {};
+    return {arguments_.get(), sizeof(VkDispatchIndirectCommand) * sized_++};
+  }
+
+  /// A dispatch of one of the device's own shaders, from input 0 to output 0.
+  template <std::size_t N>
+  Dispatch own_dispatch(const char* shader, std::uint32_t group_size,
+                        const std::uint32_t (&params)[N]) {
+    Dispatch dispatch;
+    group_size = std::min(group_size, life_->context->limits().max_group_size);
+    dispatch.pipeline = life_->pipelines->get(shader, group_size, {}, 2, sizeof params);
+    dispatch.operands = {input(0), output(0)};
+    dispatch.params.resize(sizeof params);
+    std::memcpy(dispatch.params.data(), params, sizeof params);
+    return dispatch;
   }
   void add(const RecordedCopy& copy) {
     if (settings().vulkan_barriers == "all") encoder_->barrier();
@@ -162,14 +241,8 @@ class VulkanRecording::Writer {
     constexpr std::size_t kBytesPerGroup = kGroup * 64, kMostGroups = 1024;
     const std::uint32_t params[] = {static_cast<std::uint32_t>(bytes),
                                     static_cast<std::uint32_t>(std::uint64_t{bytes} >> 32)};
-    Dispatch dispatch;
-    dispatch.pipeline = life_->pipelines->get(
-        "copy_bytes", std::min(kGroup, life_->context->limits().max_group_size), {}, 2,
-        sizeof params);
+    Dispatch dispatch = own_dispatch("copy_bytes", kGroup, params);
     dispatch.grid.groups = std::clamp<std::size_t>(bytes / kBytesPerGroup, 1, kMostGroups);
-    dispatch.operands = {input(0), output(0)};
-    dispatch.params.resize(sizeof params);
-    std::memcpy(dispatch.params.data(), params, sizeof params);
     encoder_->launch(VulkanKernel({}, {dispatch}, "copy"), table_.address(), 0,
                      [&](const Address& a) { return a.of == Address::Of::input ? from : to; });
     ++written_.tally.copies;
@@ -202,7 +275,11 @@ class VulkanRecording::Writer {
   Arena arena_;
   std::optional<Encoder> encoder_;
   std::uint32_t launches_ = 0;
-  double seconds_ = 0;  // of the piece that is open, as estimated
+  bool begins_with_barrier_ = false;
+  std::set<std::uint32_t> written_here_;  // slots
+  std::shared_ptr<const Memory> arguments_;
+  std::size_t sized_ = 0;  // dispatches that found their arguments
+  double seconds_ = 0;     // of the piece that is open, as estimated
 };
 
 VulkanRecording::VulkanRecording(std::shared_ptr<Life> life, std::span<const RecordedStep> steps)
@@ -248,6 +325,7 @@ void VulkanRecording::add_to(const Life& life, VulkanBindingTable& table,
   work.kept.push_back(written_);
   for (auto& kept : table.kept()) work.kept.push_back(std::move(kept));
   tally.merge(written_->tally);
+  if (written_->submitted.exchange(true)) tally.first_uses -= written_->tally.first_uses;
   ++life_->context->counters().replayed;
 }
 

@@ -194,6 +194,7 @@ void Batch::copy(const Ref<Buffer>& from, std::size_t from_offset, const Ref<Buf
     work_.host_copies.push_back({target->host(), to, to_offset, bytes});
     to_offset = 0;
   }
+  labels_.push_back(fmt::format("copy of {} bytes", bytes));
   const std::uint64_t source_at = source->address() + from_offset;
   const std::uint64_t target_at = target->address() + to_offset;
   order({{source_at, source_at + bytes, false}, {target_at, target_at + bytes, true}});
@@ -222,12 +223,14 @@ void Batch::wait_for(const Ref<Completion>& other) {
 Ref<Completion> Batch::submit() {
   close();
   if (pieces_.empty() && work_.after.empty() && !work_.failed) return completed();
-  if (report_) {
+  if (!labels_.empty()) {
     work_.reports.push_back(
         {report_, std::make_shared<const std::vector<std::string>>(std::move(labels_))});
   }
   for (const auto& memory : arena_.memory()) work_.kept.push_back(memory);
   tally_.count(life_->context->counters());
+  constexpr std::chrono::seconds kCompiling{5};  // a pipeline, on a busy processor
+  work_.extra_time = kCompiling * tally_.first_uses;
   return timeline_->submit(pieces_, std::move(work_));
 }
 

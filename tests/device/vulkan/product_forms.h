@@ -3,7 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <cmath>
+#include <optional>
 
 #include "device/vulkan/kernels/products.h"
 #include "device/vulkan/vulkan_device.h"
@@ -30,18 +31,21 @@ void in_every_form(const F& f) {
   vulkan::force_product_form(std::nullopt);
 }
 
-/// Expects the outputs to be the same bits in every form, and gives them.
+/// Expects the outputs to be the same bits in every form and between inaccessible pages, and gives
+/// them.
 inline std::vector<Tensor> expect_forms_agree(Device& device, const Op& op,
                                               const std::vector<Tensor>& inputs) {
   std::vector<Tensor> first;
   in_every_form([&] {
-    const Ran ran = run_op(device, op, inputs);
-    ASSERT_EQ(ran.refused, "");
-    if (first.empty()) first = ran.outputs;
-    for (std::size_t i = 0; i < first.size(); ++i) {
-      EXPECT_EQ(
-          std::memcmp(ran.outputs[i].bytes.data(), first[i].bytes.data(), first[i].bytes.size()), 0)
-          << "output " << i << " differs from the first form's";
+    for (const std::optional<Flush> flush :
+         {std::optional<Flush>(), std::optional(Flush::front), std::optional(Flush::back)}) {
+      const Ran ran = run_op(device, op, inputs, {.guarded = flush});
+      ASSERT_EQ(ran.refused, "");
+      if (first.empty()) first = ran.outputs;
+      for (std::size_t i = 0; i < first.size(); ++i) {
+        EXPECT_EQ(ran.outputs[i].bytes, first[i].bytes)
+            << "output " << i << " differs from the first form's";
+      }
     }
   });
   return first;

@@ -3,14 +3,18 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+
+#include "device/vulkan/limits.h"
 #include "heddle/device.h"
 
 namespace heddle::test {
 
 /// "vulkan:0", or null where this machine has none.
-inline Device* vulkan_device() {
-  return why_no_vulkan().empty() ? &find_device("vulkan:0") : nullptr;
-}
+Device* vulkan_device();
+
+/// The same hardware as a device of its own, which a test may lose, or make less of.
+std::unique_ptr<Device> own_vulkan_device(vulkan::LimitOverrides overrides = {});
 
 /// Tests that need a Vulkan device, and are skipped without one.
 class Vulkan : public ::testing::Test {

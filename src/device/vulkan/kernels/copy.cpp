@@ -143,6 +143,10 @@ bool is_whole(const Arange& op) {
          std::fabs(op.start) + std::fabs(op.step) * size < 0x1p53;
 }
 
+bool needs_doubles(const Arange& op) {
+  return op.dtype == DType::f64 || !is_whole(op);
+}
+
 std::string arange_refusal(const PrepareArgs& args, const Arange& op) {
   constexpr double kLimit = 9.2e18;
   constexpr std::int64_t kMostSize = 0xffff0000;  // so that rounding up to whole groups fits
@@ -153,7 +157,7 @@ std::string arange_refusal(const PrepareArgs& args, const Arange& op) {
   if (op.size > kMostSize) {
     return fmt::format("arange: {} elements; at most {}", op.size, kMostSize);
   }
-  if (op.step != 0 && !is_whole(op) && !args.limits.float64) {
+  if (op.step != 0 && needs_doubles(op) && !args.limits.float64) {
     return fmt::format("arange: from {} in steps of {}, on a device without 64-bit floats",
                        op.start, op.step);
   }
@@ -164,7 +168,7 @@ Prepared prepare_arange(const PrepareArgs& args, const Arange& op) {
   if (std::string reason = arange_refusal(args, op); !reason.empty()) return refuse(reason);
   KernelMaker maker(args);
   if (op.size == 0) return maker.finish();
-  const bool fill = op.step == 0, whole = is_whole(op);
+  const bool fill = op.step == 0, whole = !needs_doubles(op);
   ArangeParams params{static_cast<std::uint32_t>(op.size)};
   if (fill) {
     params.set(item_bits(op.dtype, op.start), 0);

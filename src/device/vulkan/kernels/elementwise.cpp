@@ -52,26 +52,17 @@ Prepared over_elements(const PrepareArgs& args, std::string_view shader,
 }
 
 /// The form of the shader `family` that computes on the dtype: family_float, _integer or _f64.
-struct Form {
-  std::string shader, refusal;
-};
-Form form_for(const PrepareArgs& args, std::string_view family) {
-  const DType dtype = args.inputs[0].spec.dtype;
-  if (dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16) {
-    return {fmt::format("{}_float", family), {}};
-  }
-  if (dtype == DType::f64 || dtype == DType::complex64) {
-    return {{}, fmt::format("{} of {}", name(args.op), to_string(dtype))};
-  }
-  return {fmt::format("{}_integer", family), {}};
-}
-
 template <std::size_t kNumbers>
 Prepared in_form(const PrepareArgs& args, std::string_view family, std::uint32_t kind) {
-  Form form = form_for(args, family);
-  if (!form.refusal.empty()) return refuse(std::move(form.refusal));
-  const auto dtype = static_cast<std::uint32_t>(args.inputs[0].spec.dtype);
-  return over_elements<kNumbers>(args, form.shader, {kind, dtype});
+  const DType dtype = args.inputs[0].spec.dtype;
+  const auto over = [&](std::string_view form) {
+    return over_elements<kNumbers>(args, fmt::format("{}_{}", family, form),
+                                   {kind, static_cast<std::uint32_t>(dtype)});
+  };
+  if (dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16) return over("float");
+  if (dtype != DType::f64 && dtype != DType::complex64) return over("integer");
+  if (dtype == DType::f64 && args.limits.float64) return over("f64");
+  return refuse(fmt::format("{} of {}", name(args.op), to_string(dtype)));
 }
 
 Prepared prepare_gated(const PrepareArgs& args, UnaryKind activation) {
@@ -85,11 +76,13 @@ Prepared prepare_gated(const PrepareArgs& args, UnaryKind activation) {
       return refuse(fmt::format("gated_multiply: no activation {}", to_string(activation)));
   }
   const DType dtype = args.inputs[0].spec.dtype;
-  if (dtype != DType::f32 && dtype != DType::f16 && dtype != DType::bf16) {
+  const bool doubles = dtype == DType::f64;
+  if (dtype == DType::complex64 || (doubles && !args.limits.float64)) {
     return refuse(fmt::format("gated_multiply of {}", to_string(dtype)));
   }
   return over_elements<kBinaryNumbers>(
-      args, "gated", {static_cast<std::uint32_t>(activation), static_cast<std::uint32_t>(dtype)});
+      args, doubles ? "gated_f64" : "gated",
+      {static_cast<std::uint32_t>(activation), static_cast<std::uint32_t>(dtype)});
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 target_sources(heddle PRIVATE ${CMAKE_CURRENT_LIST_DIR}/linear.cpp ${CMAKE_CURRENT_LIST_DIR}/products.cpp)
-vulkan_shader(linear_scalar)
+vulkan_shader(linear_scalar_plain linear_scalar -DPLAIN)
+vulkan_shader(linear_scalar_small linear_scalar -DSMALL)
+vulkan_shader(linear_scalar_super linear_scalar -DSUPER)
 vulkan_shader(linear_vector)
 vulkan_shader(linear_tiled)

@@ -1,9 +1,9 @@
-// Linear: rows of f32 activations against weights [out, in] of floats or blocks, a dispatch for
-// each weight.
+// Linear: rows of f32 activations against weights [out, in] of floats or blocks. Two weights of a
+// type share a dispatch, which is as many as push constants hold.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
+#include <optional>
 
 #include "device/vulkan/kernels/products.h"
 
@@ -12,7 +12,9 @@ namespace heddle::vulkan {
 namespace {
 
 struct Params {  // as the shaders have it
-  std::uint32_t rows, rows_per_extent, depth, columns, column_groups;
+  std::uint32_t rows, rows_per_extent, depth;
+  std::uint32_t columns[2];
+  std::uint32_t first_column_groups, column_groups;
 };
 
 struct Rows {
@@ -54,18 +56,6 @@ std::string problem(const PrepareArgs& args) {
   return {};
 }
 
-/// The grid of workgroups that compute `block_rows` rows by `block_columns` columns each, rows
-/// outermost, so that an extent cuts it short.
-Grid make_grid(const Rows& rows, std::int64_t block_rows, std::int64_t column_groups) {
-  Grid grid;
-  grid.groups = static_cast<std::uint64_t>(ceil_div(rows.count, block_rows) * column_groups);
-  if (rows.per_extent == 1) {
-    grid.rows_per_step = static_cast<std::uint32_t>(block_rows);
-    grid.groups_per_step = static_cast<std::uint32_t>(column_groups);
-  }
-  return grid;
-}
-
 /// Workgroups of a form: what each computes, and how.
 struct Launch {
   std::string_view shader;
@@ -74,44 +64,82 @@ struct Launch {
   std::vector<std::uint32_t> constants;  // after the weights' dtype
 };
 
-Launch choose_launch(const Limits& limits, std::int64_t rows) {
-  const auto few = std::min<std::int64_t>(
-      kMostLaneRows, static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(rows))));
-  const auto lane_rows = static_cast<std::uint32_t>(few);
-  switch (product_form(limits, rows)) {
-    case ProductForm::vector:
-      return {
-          "linear_vector", vector_lanes(limits), few, kVectorColumns, {lane_rows, kVectorColumns}};
-    case ProductForm::tiled: {
-      const std::uint32_t tile = tile_lane_rows(rows);
-      return {"linear_tiled",
-              kTileLanes,
-              std::int64_t{tile} * kLaneRowsToTileRows,
-              kTileColumns,
-              {tile}};
-    }
-    default: {
-      const std::uint32_t lanes = std::min(limits.subgroup_size, limits.max_group_size);
-      return {"linear_scalar", lanes, few, lanes, {lane_rows}};
-    }
-  }
+std::string_view scalar_shader(DType weight) {
+  if (!is_block(weight)) return "linear_scalar_plain";
+  return info(weight).block_elements == kUnitElements ? "linear_scalar_small"
+                                                      : "linear_scalar_super";
 }
 
-void add_weight(KernelMaker& maker, const PrepareArgs& args, std::size_t w, const Rows& rows) {
-  const auto& [dtype, shape] = args.inputs[w + 1].spec;
-  Launch launch = choose_launch(args.limits, rows.count);
+Launch choose_launch(const Limits& limits, DType weight, std::int64_t rows, std::int64_t columns,
+                     std::int64_t depth) {
+  switch (product_form(limits, rows)) {
+    case ProductForm::vector: {
+      const std::uint32_t lane_rows = some_rows(rows, kVectorRows);
+      return {"linear_vector",
+              vector_lanes(limits),
+              lane_rows,
+              kVectorColumns,
+              {lane_rows, kVectorColumns}};
+    }
+    case ProductForm::tiled: {
+      const std::uint32_t lane_rows = tile_lane_rows(rows);
+      return {"linear_tiled", kTileLanes, lane_rows * kTileRowLanes, kTileColumns, {lane_rows}};
+    }
+    case ProductForm::scalar:
+      break;
+  }
+  const LaneBlock block = scalar_block(limits, rows, columns);
+  const std::uint32_t lanes = scalar_lanes(limits);
+  const bool whole = depth % kUnitElements == 0;
+  return {scalar_shader(weight),
+          lanes,
+          block.rows,
+          std::int64_t{lanes} * block.columns,
+          {block.rows, block.columns, whole}};
+}
+
+/// The grid of workgroups, rows outermost, so that an extent cuts it short.
+Grid make_grid(const Rows& rows, std::int64_t group_rows, std::int64_t column_groups) {
+  Grid grid;
+  grid.groups = static_cast<std::uint64_t>(ceil_div(rows.count, group_rows) * column_groups);
+  if (rows.per_extent == 1) {
+    grid.rows_per_step = static_cast<std::uint32_t>(group_rows);
+    grid.groups_per_step = static_cast<std::uint32_t>(column_groups);
+  }
+  return grid;
+}
+
+/// Adds weight `first`, and `second` with it, of the same dtype, unless that is nothing. Says why
+/// not if that cannot be.
+std::string add_weights(KernelMaker& maker, const PrepareArgs& args, const Rows& rows,
+                        std::size_t first, std::optional<std::size_t> second) {
+  const auto columns_of = [&](std::size_t w) { return args.inputs[w + 1].spec.shape[0]; };
+  const std::int64_t depth = args.inputs[0].spec.shape.back();
+  const std::int64_t columns[] = {columns_of(first), second ? columns_of(*second) : 0};
+  const DType dtype = args.inputs[first + 1].spec.dtype;
+  Launch launch = choose_launch(args.limits, dtype, rows.count, columns[0] + columns[1], depth);
   launch.constants.insert(launch.constants.begin(), static_cast<std::uint32_t>(dtype));
-  const std::int64_t column_groups = ceil_div(shape[0], launch.columns);
-  const Params params{static_cast<std::uint32_t>(rows.count / rows.per_extent),
-                      static_cast<std::uint32_t>(rows.per_extent),
-                      static_cast<std::uint32_t>(shape[1]), static_cast<std::uint32_t>(shape[0]),
-                      static_cast<std::uint32_t>(column_groups)};
+  const std::int64_t groups[] = {ceil_div(columns[0], launch.columns),
+                                 ceil_div(columns[1], launch.columns)};
+  const Grid grid = make_grid(rows, launch.rows, groups[0] + groups[1]);
+  if (grid.groups > ~std::uint32_t{0}) {
+    return fmt::format("linear: {} workgroups are more than a dispatch can count", grid.groups);
+  }
+  const auto word = [](std::int64_t n) { return static_cast<std::uint32_t>(n); };
+  const Params params{.rows = word(rows.count / rows.per_extent),
+                      .rows_per_extent = word(rows.per_extent),
+                      .depth = word(depth),
+                      .columns = {word(columns[0]), word(columns[1])},
+                      .first_column_groups = word(groups[0]),
+                      .column_groups = word(groups[0] + groups[1])};
   maker.dispatch({.shader = launch.shader,
                   .group_size = launch.lanes,
                   .constants = std::move(launch.constants),
-                  .grid = make_grid(rows, launch.rows, column_groups),
-                  .operands = {input(0), input(w + 1), output(w), extent()}},
+                  .grid = grid,
+                  .operands = {input(0), input(first + 1), second ? input(*second + 1) : nothing(),
+                               output(first), second ? output(*second) : nothing(), extent()}},
                  params);
+  return {};
 }
 
 }  // namespace
@@ -121,8 +149,20 @@ Prepared prepare_linear(const PrepareArgs& args) {
   const Rows rows = rows_of(args.inputs[0].spec.shape);
   KernelMaker maker(args);
   maker.traits.honours_extent = args.inputs[0].spec.shape.size() > 1;
+  std::vector<std::size_t> left;
   for (std::size_t w = 0; w < args.outputs.size(); ++w) {
-    if (rows.count > 0 && args.inputs[w + 1].spec.shape[0] > 0) add_weight(maker, args, w, rows);
+    if (rows.count > 0 && args.inputs[w + 1].spec.shape[0] > 0) left.push_back(w);
+  }
+  while (!left.empty()) {
+    const std::size_t first = left.front();
+    left.erase(left.begin());
+    const auto like_first = std::ranges::find_if(left, [&](std::size_t w) {
+      return args.inputs[w + 1].spec.dtype == args.inputs[first + 1].spec.dtype;
+    });
+    std::optional<std::size_t> second;
+    if (like_first != left.end()) second = *like_first, left.erase(like_first);
+    std::string reason = add_weights(maker, args, rows, first, second);
+    if (!reason.empty()) return refuse(std::move(reason));
   }
   return maker.finish();
 }

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstdlib>
 
 #include "device/vulkan/kernels/products.h"
@@ -12,6 +11,7 @@ namespace heddle::vulkan {
 namespace {
 
 constexpr std::size_t kMostBatchAxes = 3;
+constexpr std::uint32_t kMatmulRows = 8;  // of a lane of the scalar form, at most
 
 struct Params {  // as the shaders have it
   std::uint32_t rows, depth, columns;
@@ -130,22 +130,23 @@ struct Launch {
   std::vector<std::uint32_t> constants;
 };
 
-Launch choose_launch(const PrepareArgs& args, std::int64_t rows) {
+Launch choose_launch(const PrepareArgs& args, const Params& params) {
+  const std::uint32_t rows = params.rows;
+  const bool dense_a = params.a_depth == 1, dense_b = params.b_depth == 1;
   const DType dtype = args.inputs[0].spec.dtype;
   const auto type = static_cast<std::uint32_t>(dtype);
-  const std::uint32_t lanes = std::min(args.limits.subgroup_size, args.limits.max_group_size);
+  const std::uint32_t lanes = scalar_lanes(args.limits);
   if (dtype == DType::f64) return {"matmul_f64", lanes, 1, lanes, {type}};
   if (product_form(args.limits, rows) == ProductForm::tiled) {
-    const std::uint32_t tile = tile_lane_rows(rows);
+    const std::uint32_t lane_rows = tile_lane_rows(rows);
     return {"matmul_tiled",
             kTileLanes,
-            std::int64_t{tile} * kLaneRowsToTileRows,
+            lane_rows * kTileRowLanes,
             kTileColumns,
-            {type, tile}};
+            {type, lane_rows, dense_a, dense_b}};
   }
-  const auto few = std::min<std::int64_t>(
-      kMostLaneRows, static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(rows))));
-  return {"matmul_scalar", lanes, few, lanes, {type, static_cast<std::uint32_t>(few)}};
+  const std::uint32_t lane_rows = some_rows(rows, kMatmulRows);
+  return {"matmul_scalar", lanes, lane_rows, lanes, {type, lane_rows, dense_a, dense_b}};
 }
 
 Address first_address(const OperandSpec& operand, std::size_t index) {
@@ -162,7 +163,7 @@ Prepared prepare_matmul(const PrepareArgs& args) {
   KernelMaker maker(args);
   if (std::ranges::find(out, 0) != out.end()) return maker.finish();
   Params params = make_params(args, axes);
-  Launch launch = choose_launch(args, params.rows);
+  Launch launch = choose_launch(args, params);
   const std::int64_t row_groups = ceil_div(params.rows, launch.rows);
   const std::int64_t column_groups = ceil_div(params.columns, launch.columns);
   std::uint64_t groups = static_cast<std::uint64_t>(row_groups * column_groups);

@@ -27,17 +27,28 @@ ProductForm product_form(const Limits& limits, std::int64_t rows);
 /// Whatever the setting says, for tests; nothing: the setting counts again.
 void force_product_form(std::optional<ProductForm> form);
 
-/// Rows that a lane of the vector and scalar forms computes at once, at most.
-inline constexpr std::int64_t kMostLaneRows = 8;
-/// Columns of a workgroup of the vector form, a lane's rows times which its lanes must outnumber.
-inline constexpr std::uint32_t kVectorColumns = 4;
-/// Lanes of a workgroup of the vector form.
-std::uint32_t vector_lanes(const Limits& limits);
+// ---- What the forms' workgroups compute; shaders have these numbers as constants
 
-/// shaders/tile.glsl: lanes, and the rows and columns of a tile. Few rows get a lower tile.
-inline constexpr std::uint32_t kTileLanes = 128, kTileColumns = 64;
+inline constexpr std::int64_t kUnitElements = 32;
+
+/// The least power of two that holds so many rows, but at most `most`.
+std::uint32_t some_rows(std::int64_t rows, std::uint32_t most);
+
+/// The vector form: lanes, of which there must be one for each sum; rows at most; columns.
+std::uint32_t vector_lanes(const Limits& limits);
+inline constexpr std::uint32_t kVectorRows = 8, kVectorColumns = 4;
+
+/// The tiled form: a tile's lanes and columns; each lane has some rows, and so many lanes lie along
+/// that axis. Few rows get a lower tile.
+inline constexpr std::uint32_t kTileLanes = 128, kTileColumns = 64, kTileRowLanes = 8;
 std::uint32_t tile_lane_rows(std::int64_t rows);
-inline constexpr std::uint32_t kLaneRowsToTileRows = 8;
+
+/// The scalar form: lanes, and what each computes.
+struct LaneBlock {
+  std::uint32_t rows, columns;
+};
+std::uint32_t scalar_lanes(const Limits& limits);
+LaneBlock scalar_block(const Limits& limits, std::int64_t rows, std::int64_t columns);
 
 /// The longest axis that the shaders index.
 inline constexpr std::int64_t kMostIndex = 0x7fffffff;

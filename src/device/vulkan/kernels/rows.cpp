@@ -131,6 +131,7 @@ struct Writer {
   std::string_view shader = "write_rows";
   std::uint32_t from_dtype = 0, to_dtype = 0, from_bytes = 0, to_bytes = 0;
   std::uint32_t per_item = 1;  // elements of x in an item of the state
+  std::uint32_t group = 0;
 };
 
 Prepared write_through(const PrepareArgs& args, const Items& x, const Writer& writer) {
@@ -146,7 +147,7 @@ Prepared write_through(const PrepareArgs& args, const Items& x, const Writer& wr
       {writer.shader,
        walk_group(args.limits),
        {walk.rank(), writer.from_dtype, writer.to_dtype, writer.from_bytes, writer.to_bytes},
-       grid_of(walk, true, args.limits),
+       grid_of(walk, true, writer.group),
        {input(1, walk.first[0] * x.bytes), input(2), output(0), extent()}},
       walk_params<kWriteNumbers>(walk));
   return maker.finish();
@@ -161,19 +162,24 @@ Prepared prepare_write(const PrepareArgs& args) {
   }
   const Items items = to == from ? movable_items(x) : as_items(x);
   const auto bytes = static_cast<std::uint32_t>(items.bytes);
-  Writer writer{"write_rows", static_cast<std::uint32_t>(from), static_cast<std::uint32_t>(to),
-                bytes, bytes};
+  Writer writer{"write_rows",
+                static_cast<std::uint32_t>(from),
+                static_cast<std::uint32_t>(to),
+                bytes,
+                bytes,
+                1,
+                walk_group(args.limits)};
   if (to == from) {
     if (std::string reason = item_refusal(args, items); !reason.empty()) return refuse(reason);
     return write_through(args, items, writer);
   }
   if (std::string reason = narrow_refusal(args, to); !reason.empty()) return refuse(reason);
+  if (std::string reason = block_refusal(args, to); !reason.empty()) return refuse(reason);
   if (is_block(to)) {
-    if (to != DType::q8_0 || from == DType::f64) {
-      return refuse(fmt::format("write_rows: {} into {}", to_string(x), to_string(state)));
-    }
+    if (from == DType::f64) return refuse("write_rows: of f64 into q8_0");
     writer.shader = "write_rows_q8_0";
     writer.per_item = static_cast<std::uint32_t>(info(to).block_elements);
+    writer.group = block_group(args.limits);
   } else if (to == DType::f64 || from == DType::f64) {
     if (std::string reason = f64_refusal(args); !reason.empty()) return refuse(reason);
     writer.shader = "write_rows_f64";

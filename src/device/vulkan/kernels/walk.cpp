@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint32_t kGroup = 128, kPerLane = 4;
 constexpr std::int64_t kMostInt = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t kMostUint = std::numeric_limits<std::uint32_t>::max();
-constexpr std::int64_t kMostElements = std::int64_t{1} << 40;  // groups stay below 2^32
+constexpr std::int64_t kMostElements = std::int64_t{1} << 38;  // groups stay below 2^32
 
 bool merges(const Walk& walk, const Shape& shape, std::span<const Dims> strides, std::size_t axis) {
   if (walk.extents.empty()) return false;
@@ -121,6 +121,24 @@ std::uint32_t walk_group(const Limits& limits) {
   return std::min(kGroup, limits.max_group_size);
 }
 
+std::uint32_t block_group(const Limits& limits) {
+  return std::min(std::max(32u, limits.subgroup_size), limits.max_group_size);
+}
+
+std::string block_refusal(const PrepareArgs& args, DType dtype) {
+  if (!is_block(dtype)) return {};
+  if (dtype != DType::q8_0) {
+    return fmt::format("{}: into rows of {}; of block types only q8_0 is written", name(args.op),
+                       to_string(dtype));
+  }
+  const std::uint32_t bytes = block_group(args.limits) * 32 * sizeof(float);
+  if (bytes > args.limits.shared_bytes) {
+    return fmt::format("{}: q8_0 takes {} bytes of shared memory; the device has {}", name(args.op),
+                       bytes, args.limits.shared_bytes);
+  }
+  return {};
+}
+
 Grid grid_of_rows(std::uint32_t rows, std::uint32_t per_row, std::uint32_t chunk) {
   if (rows == 0 || per_row == 0) return {0, 0, 0};
   const auto groups_for = [&](std::uint64_t n) { return (n * per_row + chunk - 1) / chunk; };
@@ -134,7 +152,10 @@ Grid grid_of_rows(std::uint32_t rows, std::uint32_t per_row, std::uint32_t chunk
 }
 
 Grid grid_of(const Walk& walk, bool honours_extent, const Limits& limits) {
-  const std::uint32_t chunk = walk_group(limits) * kPerLane;
+  return grid_of(walk, honours_extent, walk_group(limits));
+}
+Grid grid_of(const Walk& walk, bool honours_extent, std::uint32_t group) {
+  const std::uint32_t chunk = group * kPerLane;
   if (honours_extent) return grid_of_rows(walk.rows, walk.per_row, chunk);
   return {(walk.count() + chunk - 1) / chunk, 0, 0};
 }

@@ -50,10 +50,17 @@ WalkParams<kNumbers> walk_params(const Walk& walk) {
 /// Invocations of a walk's workgroup. Each computes four elements (walk.glsl's kPerLane).
 std::uint32_t walk_group(const Limits& limits);
 
+/// Invocations of a workgroup that makes blocks of q8_0 (q8_0.glsl): few, since the values of each
+/// wait in shared memory.
+std::uint32_t block_group(const Limits& limits);
+/// Why blocks of the dtype, if it is a block type, cannot be made.
+std::string block_refusal(const PrepareArgs& args, DType dtype);
+
 /// Workgroups for rows of `per_row` elements, each for `chunk` elements; an extent makes them
 /// fewer.
 Grid grid_of_rows(std::uint32_t rows, std::uint32_t per_row, std::uint32_t chunk);
 Grid grid_of(const Walk& walk, bool honours_extent, const Limits& limits);
+Grid grid_of(const Walk& walk, bool honours_extent, std::uint32_t group);
 
 /// Why items of the dtype cannot be stored, on devices without stores of 8 and 16 bits.
 std::string narrow_refusal(const PrepareArgs& args, DType dtype);

@@ -19,8 +19,8 @@ float number_of(float a, float b) {
     case kFloorDivide: return floor_divide_of(a, b);
     case kRemainder: return remainder_of(a, b);
     case kPower: return power_of(a, b);
-    case kMaximum: return is_nan(a) || order_of(a) > order_of(b) && !is_nan(b) ? a : b;
-    case kMinimum: return is_nan(a) || order_of(a) < order_of(b) && !is_nan(b) ? a : b;
+    case kMaximum: return is_nan(a) || (order_of(a) > order_of(b) && !is_nan(b)) ? a : b;
+    case kMinimum: return is_nan(a) || (order_of(a) < order_of(b) && !is_nan(b)) ? a : b;
     case kLogaddexp: return logaddexp_of(a, b);
     case kArctan2: return arctan2_of(a, b);
   }
@@ -44,11 +44,11 @@ bool answer_of(float a, float b) {
 void element(uint64_t number) {
   const Offsets offsets = offsets_of(number);
   const uint bytes = kDType == kF32 ? 4u : 2u;
-  const float a = load_float(kDType, at_item(operand(0), offsets.of[0], bytes), 0u);
-  const float b = load_float(kDType, at_item(operand(1), offsets.of[1], bytes), 0u);
+  const float a = load_float(kDType, at_item(bases[0], offsets.of[0], bytes), 0u);
+  const float b = load_float(kDType, at_item(bases[1], offsets.of[1], bytes), 0u);
   if (binary_gives_bool(kKind)) {
-    store_bool(operand(2) + number, answer_of(a, b));
+    store_bool(bases[2] + number, answer_of(a, b));
   } else {
-    store_float(kDType, operand(2) + number * bytes, 0u, number_of(a, b));
+    store_float(kDType, bases[2] + number * bytes, 0u, number_of(a, b));
   }
 }

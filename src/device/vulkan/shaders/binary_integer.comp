@@ -92,11 +92,11 @@ bool answer_of(int64_t a, int64_t b) {
 void element(uint64_t number) {
   const Offsets offsets = offsets_of(number);
   const uint bytes = integer_bytes(kDType);
-  const int64_t a = load_integer(kDType, at_item(operand(0), offsets.of[0], bytes));
-  const int64_t b = load_integer(kDType, at_item(operand(1), offsets.of[1], bytes));
+  const int64_t a = load_integer(kDType, at_item(bases[0], offsets.of[0], bytes));
+  const int64_t b = load_integer(kDType, at_item(bases[1], offsets.of[1], bytes));
   if (binary_gives_bool(kKind)) {
-    store_bool(operand(2) + number, answer_of(a, b));
+    store_bool(bases[2] + number, answer_of(a, b));
   } else {
-    store_integer(kDType, operand(2) + number * bytes, number_of(a, b));
+    store_integer(kDType, bases[2] + number * bytes, number_of(a, b));
   }
 }

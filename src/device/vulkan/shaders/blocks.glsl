@@ -110,7 +110,7 @@ vec4 iq4_values(uint codes) {
 
 struct BlockHead {
   float d, m;    // the block's scale, and its minimum or the minima's scale
-  uint high;     // q5_0, q5_1: the fifth bits
+  uint high;     // q5_0 and q5_1: the fifth bits
   uvec4 scales;  // of sub-blocks, a byte each: q4_K, q5_K: scales 0..7, minima 0..7; q2_K, q3_K,
                  // q6_K: as stored or without bias; iq4_xs: low nibbles, then pairs of high bits
 };
@@ -120,6 +120,14 @@ float low_half(uint word) {
 }
 float high_half(uint word) {
   return f16_to_float(word >> 16);
+}
+
+// A block's scale, of which many are subnormal: unpackHalf2x16 may make those zero.
+float scale_half(uint bits) {
+  const uint magnitude = bits & 0x7fffu;
+  const float kUnit = 5.9604644775390625e-8;  // 2^-24
+  const float scale = magnitude < 0x400u ? float(magnitude) * kUnit : f16_to_float(magnitude);
+  return (bits & 0x8000u) != 0u ? -scale : scale;
 }
 
 // The six-bit scales and minima of q4_K and q5_K: bytes 0..3 and 4..7 hold the first four; the
@@ -135,36 +143,41 @@ uvec4 q3k_scales(uvec3 words) {
   return low | (((uvec4(words.z) >> uvec4(0, 2, 4, 6)) & 0x03030303u) << 4);
 }
 
-uvec3 load_words3(uint64_t at) {
-  return uvec3(load_word(at), load_word(at + 4ul), load_word(at + 8ul));
+// Where a block holds its f16 scale, which has another half or a word's high bits above it in some
+// types, and the words of its other scales and fifth bits; and how many of these there are.
+uint scale_offset(uint dtype) {
+  return dtype == kQ2_K ? 80u : dtype == kQ3_K ? 108u : dtype == kQ6_K ? 208u : 0u;
 }
-uvec4 load_words4(uint64_t at) {
-  return uvec4(load_words3(at), load_word(at + 12ul));
+uint head_words_offset(uint dtype) {
+  if (dtype == kQ2_K) return 0u;
+  return dtype == kQ5_0 ? 2u : dtype == kQ3_K ? 96u : dtype == kQ6_K ? 192u : 4u;
+}
+uint head_words(uint dtype) {
+  if (dtype == kQ2_K || dtype == kQ6_K) return 4u;
+  if (dtype == kQ3_K || dtype == kQ4_K || dtype == kQ5_K) return 3u;
+  return dtype == kQ5_0 || dtype == kQ5_1 || dtype == kIq4_xs ? 1u : 0u;
+}
+
+// From the word at scale_offset, of which q3_K and q6_K have the low half only, and the others.
+BlockHead make_head(uint dtype, uint scale, uvec4 words) {
+  BlockHead head = BlockHead(scale_half(scale), 0.0, words.x, words);
+  if (dtype == kQ4_1 || dtype == kQ5_1 || dtype == kQ2_K || dtype == kQ4_K || dtype == kQ5_K) {
+    head.m = scale_half(scale >> 16);
+  }
+  if (dtype == kQ3_K) head.scales = q3k_scales(words.xyz);
+  if (dtype == kQ4_K || dtype == kQ5_K) head.scales = k_scales(words.xyz);
+  if (dtype == kIq4_xs) head.scales.y = scale >> 16;
+  return head;
 }
 
 BlockHead load_head(uint dtype, uint64_t block) {
-  BlockHead head = BlockHead(0.0, 0.0, 0u, uvec4(0));
-  if (dtype == kQ6_K) {
-    head.d = f16_to_float(load_u16(block + 208ul));
-    head.scales = load_words4(block + 192ul);
-    return head;
+  const uint64_t scale_at = block + scale_offset(dtype);
+  const uint scale = dtype == kQ3_K || dtype == kQ6_K ? load_u16(scale_at) : load_word(scale_at);
+  uvec4 words = uvec4(0);
+  [[unroll]] for (uint i = 0u; i < 4u; ++i) {
+    if (i < head_words(dtype)) words[i] = load_word(block + head_words_offset(dtype) + 4u * i);
   }
-  if (dtype == kQ3_K) {
-    head.d = f16_to_float(load_u16(block + 108ul));
-    head.scales = q3k_scales(load_words3(block + 96ul));
-    return head;
-  }
-  const uint first = load_word(dtype == kQ2_K ? block + 80ul : block);
-  head.d = low_half(first);
-  if (dtype == kQ4_1 || dtype == kQ5_1 || dtype == kQ2_K || dtype == kQ4_K || dtype == kQ5_K) {
-    head.m = high_half(first);
-  }
-  if (dtype == kQ5_0) head.high = load_word(block + 2ul);
-  if (dtype == kQ5_1) head.high = load_word(block + 4ul);
-  if (dtype == kQ2_K) head.scales = load_words4(block);
-  if (dtype == kQ4_K || dtype == kQ5_K) head.scales = k_scales(load_words3(block + 4ul));
-  if (dtype == kIq4_xs) head.scales.xy = uvec2(load_word(block + 4ul), first >> 16);
-  return head;
+  return make_head(dtype, scale, words);
 }
 
 // ---- Octets
@@ -202,7 +215,8 @@ struct Octet {
 
 Octet decode_small(uint dtype, BlockHead head, uvec2 codes, uint j) {
   if (dtype == kQ8_0) {
-    return Octet(head.d * signed_bytes_to_floats(codes.x), head.d * signed_bytes_to_floats(codes.y));
+    return Octet(head.d * signed_bytes_to_floats(codes.x),
+                 head.d * signed_bytes_to_floats(codes.y));
   }
   if (dtype == kIq4_nl) {
     return Octet(head.d * iq4_values(low_nibbles(codes.x)),
@@ -284,8 +298,8 @@ Octet decode_octet(uint dtype, BlockHead head, uvec2 codes, uint o) {
   return decode_k_quarters(dtype, head, codes, o);
 }
 
-// Eight neighbours of a plain type at `at`, of which `count` there are: zeros beyond. `aligned`: all
-// are there, at a multiple of 16 bytes.
+// Eight neighbours of a plain type at `at`, of which `count` there are: zeros beyond. `aligned`:
+// all are there, at a multiple of 16 bytes.
 Octet load_plain_octet(uint dtype, uint64_t at, int count, bool aligned) {
   if (aligned && dtype == kF32) return Octet(F32x4s(at).at[0], F32x4s(at).at[1]);
   if (aligned) {

@@ -14,8 +14,8 @@ layout(constant_id = 5) const uint kBlockBytes = 4;
 
 void element(uint64_t number) {
   const Offsets offsets = offsets_of(number / kBlockElements);
-  const uint64_t from = at_item(operand(0), offsets.of[0], kBlockBytes);
-  const uint64_t to = operand(1) + number * item_bytes(kTo);
+  const uint64_t from = at_item(bases[0], offsets.of[0], kBlockBytes);
+  const uint64_t to = bases[1] + number * item_bytes(kTo);
   if (kBlockElements > 1u) {
     convert_float(kTo, to, dequantise(kFrom, from, uint(number % kBlockElements)));
   } else {

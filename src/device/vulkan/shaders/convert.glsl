@@ -4,7 +4,7 @@
 #include "integers.glsl"
 #include "math.glsl"
 #ifdef DOUBLES
-TYPED_REFERENCE(F64s, double, 8)
+#include "doubles.glsl"
 #endif
 
 bool is_whole(uint dtype) {  // integers and bool
@@ -59,11 +59,6 @@ void store_complex(uint64_t target, float real) {
 }
 
 #ifdef DOUBLES
-bool is_nan(double x) {
-  const uvec2 bits = unpackDouble2x32(x);
-  const uint upper = bits.y & 0x7fffffffu;
-  return upper > 0x7ff00000u || (upper == 0x7ff00000u && bits.x != 0u);
-}
 float double_to_float(uint to, double value) {
   const float nearest = float(value);
   if (!is_half(to) || magnitude_bits(nearest) >= kInfinityBits) return nearest;
@@ -85,7 +80,7 @@ void store_double(uint to, uint64_t target, double value) {
   else store_float(to, target, 0u, double_to_float(to, value));
 }
 void convert_double(uint to, uint64_t target, double x) {
-  if (to == kBool) store_bool(target, x != 0.0lf);
+  if (to == kBool) store_bool(target, !is_zero(x));
   else if (is_whole(to)) store_integer(to, target, saturated(to, x));
   else if (to == kComplex64) store_complex(target, float(x));
   else store_double(to, target, x);

@@ -17,8 +17,8 @@ void element(uint64_t number) {
 #ifdef STRIDED_TARGET
   const int64_t to = offsets.of[1];
 #else
-  if (operand(0) == operand(1)) return;
+  if (bases[0] == bases[1]) return;
   const int64_t to = int64_t(number);
 #endif
-  copy_item(kBytes, at_item(operand(0), offsets.of[0], kBytes), at_item(operand(1), to, kBytes));
+  copy_item(kBytes, at_item(bases[0], offsets.of[0], kBytes), at_item(bases[1], to, kBytes));
 }

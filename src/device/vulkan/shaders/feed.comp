@@ -11,7 +11,7 @@ layout(constant_id = 3) const bool kRow = false;
 
 /// Items to move: none where the extent is out of bounds.
 uint64_t element_count() {
-  const int given = I32s(operand(2)).at[0];
+  const int given = I32s(bases[2]).at[0];
   const uint64_t row_bytes = uint64_t(params.per_row) * kBytes;
   const uint64_t room = row_bytes == 0ul ? params.rows : operand_bytes(1) / row_bytes;
   const uint64_t limit = kRow ? params.rows : min(uint64_t(params.rows), room) + 1ul;
@@ -21,7 +21,7 @@ uint64_t element_count() {
 }
 
 void element(uint64_t number) {
-  const uint64_t skipped = kRow ? uint64_t(I32s(operand(2)).at[0]) * params.per_row : 0ul;
-  const uint64_t from = at_item(operand(0), offsets_of(skipped + number).of[0], kBytes);
-  copy_item(kBytes, from, operand(1) + number * kBytes);
+  const uint64_t skipped = kRow ? uint64_t(I32s(bases[2]).at[0]) * params.per_row : 0ul;
+  const uint64_t from = at_item(bases[0], offsets_of(skipped + number).of[0], kBytes);
+  copy_item(kBytes, from, bases[1] + number * kBytes);
 }

@@ -19,13 +19,13 @@ layout(constant_id = 6) const uint kIds = 7;  // their dtype
 void element(uint64_t number) {
   const uint token = uint(number) / params.row_elements;
   const uint within = uint(number) - token * params.row_elements;
-  const int64_t id = load_integer(kIds, operand(1) + uint64_t(token) * integer_bytes(kIds));
+  const int64_t id = load_integer(kIds, bases[1] + uint64_t(token) * integer_bytes(kIds));
   const bool bad = id < 0l || id >= int64_t(params.table_rows);
   report_index(bad);
   if (!bad) {
     const int64_t item = id * params.row_stride + offsets_of(within / kBlockElements).of[0];
-    const uint64_t from = at_item(operand(0), item, kBlockBytes);
-    const uint64_t to = operand(2) + number * item_bytes(kTo);
+    const uint64_t from = at_item(bases[0], item, kBlockBytes);
+    const uint64_t to = bases[2] + number * item_bytes(kTo);
     if (kBlockElements > 1u) {
       convert_float(kTo, to, dequantise(kFrom, from, within % kBlockElements));
     } else if (kFrom == kTo) {

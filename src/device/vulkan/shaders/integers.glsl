@@ -8,13 +8,17 @@ uint integer_bytes(uint dtype) {
                                           : 1u;
 }
 
+/// x with its sign, put together of words: Mesa 22.3 takes int64_t(x) < 0 for false.
+int64_t widened(int x) {
+  return int64_t(packUint2x32(uvec2(uint(x), x < 0 ? 0xffffffffu : 0u)));
+}
 int64_t load_integer(uint dtype, uint64_t address) {
-  if (dtype == kI32) return int64_t(I32s(address).at[0]);
+  if (dtype == kI32) return widened(I32s(address).at[0]);
   if (dtype == kU32) return int64_t(U32s(address).at[0]);
   if (dtype == kU64 || dtype == kI64) return int64_t(U64s(address).at[0]);
-  if (dtype == kI16) return int64_t(load_i16(address));
+  if (dtype == kI16) return widened(load_i16(address));
   if (dtype == kU16) return int64_t(load_u16(address));
-  if (dtype == kI8) return int64_t(load_i8(address));
+  if (dtype == kI8) return widened(load_i8(address));
   const uint byte = load_u8(address);
   return int64_t(dtype == kBool ? uint(byte != 0u) : byte);
 }

@@ -1,9 +1,10 @@
 // What the forms of Linear share: where operands lie, and octets of them. Include first.
-#define OPERANDS 4
+#define OPERANDS 6  // x, two weights, their results, the extent
 struct Params {
   uint rows, rows_per_extent;  // along axis 0 of x, and rows of each
-  uint depth, columns;
-  uint column_groups;  // workgroups that share rows
+  uint depth;
+  uint columns[2];  // of each weight; 0 for the second if there is only one
+  uint first_column_groups, column_groups;  // workgroups that share rows: the first weight's, all
 };
 #include "kernel.glsl"
 #include "types.glsl"
@@ -12,29 +13,45 @@ struct Params {
 
 layout(constant_id = 1) const uint kType = 11;  // of the weights
 
-uint rows_that_count() {
-  return live_rows(operand(3), params.rows) * params.rows_per_extent;
+// What a workgroup computes, in rows and columns of its form's choice.
+struct Place {
+  uint64_t weights, results;
+  uint columns;                  // of the weight
+  uint rows;                     // that count
+  uint row_group, column_group;  // of the weight's
+};
+Place find_place(uint group) {
+  Place place;
+  place.rows = live_rows(operand(5), params.rows) * params.rows_per_extent;
+  place.row_group = group / params.column_groups;
+  place.column_group = group - place.row_group * params.column_groups;
+  const bool second = place.column_group >= params.first_column_groups;
+  place.weights = second ? operand(2) : operand(1);
+  place.results = second ? operand(4) : operand(3);
+  place.columns = second ? params.columns[1] : params.columns[0];
+  place.column_group -= second ? params.first_column_groups : 0u;
+  return place;
 }
 
 // Rows and columns past the end are read as the last, and not written.
-uint64_t x_row(uint row, uint rows) {
-  return operand(0) + 4ul * (uint64_t(min(row, rows - 1u)) * params.depth);
+uint64_t x_row(Place place, uint row) {
+  return operand(0) + 4ul * (uint64_t(min(row, place.rows - 1u)) * params.depth);
 }
-uint64_t weight_row(uint column) {
+uint64_t weight_row(Place place, uint column) {
   const uint blocks = params.depth / block_elements(kType);
   const uint64_t bytes = is_plain(kType) ? uint64_t(params.depth) * (kType == kF32 ? 4u : 2u)
                                          : uint64_t(blocks) * block_bytes(kType);
-  return operand(1) + bytes * min(column, params.columns - 1u);
+  return place.weights + bytes * min(column, place.columns - 1u);
 }
-void store(uint row, uint rows, uint column, float value) {
-  if (row < rows && column < params.columns) {
-    F32s(operand(2) + 4ul * (uint64_t(row) * params.columns)).at[column] = value;
+void store(Place place, uint row, uint column, float value) {
+  if (row < place.rows && column < place.columns) {
+    F32s(place.results + 4ul * (uint64_t(row) * place.columns)).at[column] = value;
   }
 }
 
-// Whether all units are whole, and operand `i` lies at a multiple of `bytes`, which may be up to 16.
-bool is_aligned(uint i, uint bytes) {
-  return (operand(i) & uint64_t(bytes - 1u)) == 0ul && params.depth % kUnitElements == 0u;
+// Whether rows that begin at `address` can be read 16 bytes at a time: all units are whole, too.
+bool is_aligned(uint64_t address) {
+  return (address & 15ul) == 0ul && params.depth % kUnitElements == 0u;
 }
 
 // Octet `o` of a whole row, and what to multiply it by.

@@ -1,111 +1,250 @@
 #version 460
-// Linear, a lane for each column: for devices where tiles in shared memory do not pay.
+// Linear, a lane for each column: for devices where tiles in shared memory do not pay, above all
+// processors.
 //
-// A lane reads its weight's row from end to end. All lanes need the same activations: eight of them
-// load sixteen, two each, and pass them on.
+// A lane reads its columns' weights from end to end. All lanes need the same activations: eight of
+// them load an octet's, one each, and pass them on. What counts on a processor is the number of
+// loads, which are made lane by lane, and that there are no branches, of which both sides are
+// carried out: so weights come in words of 64 bits that are shifted into place.
+//
+// There are three variants, to keep each small, as drivers take their time over it: for weights of
+// plain types (PLAIN), in blocks of 32 (SMALL) and in blocks of 256 (SUPER).
 #include "linear.glsl"
+#include "share.glsl"
 
-#ifndef MINIMAL
-#extension GL_KHR_shader_subgroup_basic : require
-#extension GL_KHR_shader_subgroup_shuffle : require
+layout(constant_id = 2) const uint kRows = 1;     // that a lane computes at once
+layout(constant_id = 3) const uint kColumns = 1;  // kGroupSize apart
+layout(constant_id = 4) const bool kWhole = true;  // the depth is a multiple of kUnitElements
+
+// ---- Weights
+
+#if defined(PLAIN)
+const uint kMostWords = 16u;
+#elif defined(SMALL)
+const uint kMostWords = 5u;
+#else
+const uint kMostWords = 3u;
 #endif
-
-layout(constant_id = 2) const uint kRows = 1;   // that a lane computes at once
-
-// Two activations of a row, from `element` on; zeros beyond its end.
-vec2 load_pair(uint64_t row, uint element, bool aligned) {
-  const uint64_t at = row + 4ul * element;
-  if (aligned) {
-    const uvec2 words = unpackUint2x32(U64s(at).at[0]);
-    return uintBitsToFloat(words);
-  }
-  vec2 pair = vec2(0.0);
-  if (element < params.depth) pair.x = F32s(at).at[0];
-  if (element + 1u < params.depth) pair.y = F32s(at).at[1];
-  return pair;
-}
-
-// Pair `i` of a unit's sixteen, in the order of octets, as an element of the block.
-uint pair_element(uint unit, uint i) {
-  const uvec2 runs = octet_runs(kType, kUnitOctets * unit + i / 4u);
-  return ((i & 2u) == 0u ? runs.x : runs.y) + 2u * (i & 1u);
-}
-
-struct Pairs {
-  vec2 first, second;  // octets 0 and 1, octets 2 and 3: a pair for each of eight lanes
+struct Words {  // of 64 bits
+  uint64_t at[kMostWords];
 };
-Pairs load_pairs(uint64_t row, uint block_first, uint unit, bool aligned) {
-#ifdef MINIMAL
-  return Pairs(vec2(0.0), vec2(0.0));
-#else
-  const uint lane = gl_SubgroupInvocationID & 7u;
-  return Pairs(load_pair(row, block_first + pair_element(unit, lane), aligned),
-               load_pair(row, block_first + pair_element(unit, lane + 8u), aligned));
-#endif
+
+// The `bytes` bytes from `address` on, which is even, of which `count` may be read; no word is read
+// that holds none of those.
+Words load_bytes(uint64_t address, uint bytes, uint count) {
+  const uint64_t first = address & ~7ul, last = (address + uint64_t(min(count, bytes) - 1u)) & ~7ul;
+  const uint shift = uint(address & 7ul) * 8u;
+  Words words;
+  uint64_t word = U64s(first).at[0];
+  [[unroll]] for (uint i = 0u; i < kMostWords; ++i) {
+    if (8u * i < bytes) {
+      uint64_t next = word;
+      if (8u * i + 2u < bytes) next = U64s(min(first + 8ul * (i + 1u), last)).at[0];
+      words.at[i] = (word >> shift) | ((next << 1) << (63u - shift));
+      word = next;
+    }
+  }
+  return words;
 }
 
-Octet x_octet(Pairs pairs, uint64_t row, uint block_first, uint unit, uint j, bool aligned) {
-#ifdef MINIMAL
-  const uvec2 runs = block_first + octet_runs(kType, kUnitOctets * unit + j);
-  return Octet(vec4(load_pair(row, runs.x, aligned), load_pair(row, runs.x + 2u, aligned)),
-               vec4(load_pair(row, runs.y, aligned), load_pair(row, runs.y + 2u, aligned)));
-#else
-  const vec2 pair = j < 2u ? pairs.first : pairs.second;
-  const uint lane = 4u * (j % 2u);
-  Octet x;
-  x.a = vec4(subgroupShuffle(pair.x, lane), subgroupShuffle(pair.y, lane),
-             subgroupShuffle(pair.x, lane + 1u), subgroupShuffle(pair.y, lane + 1u));
-  x.b = vec4(subgroupShuffle(pair.x, lane + 2u), subgroupShuffle(pair.y, lane + 2u),
-             subgroupShuffle(pair.x, lane + 3u), subgroupShuffle(pair.y, lane + 3u));
-  return x;
-#endif
+// The four bytes from byte `i` on.
+uint word_at(Words words, uint i) {
+  const uint shift = i % 8u * 8u;
+  uint64_t bits = words.at[i / 8u] >> shift;
+  if (shift > 32u && i / 8u + 1u < kMostWords) bits |= words.at[i / 8u + 1u] << (64u - shift);
+  return unpackUint2x32(bits).x;
 }
 
-void add_unit(inout float totals[kRows], uint64_t x[kRows], uint64_t block, BlockHead head,
-              uint block_first, uint unit, bool aligned) {
-  Octet w[kUnitOctets];
+struct Unit {
+  Octet octets[kUnitOctets];
+};
+
+#ifdef PLAIN
+// `count` of its elements are there.
+Unit load_plain_unit(uint64_t at, uint count) {
+  const uint item = kType == kF32 ? 4u : 2u;
+  const uint bytes = kUnitElements * item;
+  const Words words = load_bytes(at, bytes, kWhole ? bytes : count * item);
+  Unit unit;
   [[unroll]] for (uint j = 0u; j < kUnitOctets; ++j) {
-    const uint o = kUnitOctets * unit + j;
-    w[j] = is_plain(kType)
-               ? load_plain_octet(kType, block + (kType == kF32 ? 32u : 16u) * o,
-                                  int(params.depth) - int(block_first + 8u * o), aligned)
-               : decode_octet(kType, head, load_codes(kType, block, o), o);
-  }
-  [[unroll]] for (uint r = 0u; r < kRows; ++r) {
-    const Pairs pairs = load_pairs(x[r], block_first, unit, aligned);
-    float sum = 0.0;
-    [[unroll]] for (uint j = 0u; j < kUnitOctets; ++j) {
-      const float c = octet_sum(w[j], x_octet(pairs, x[r], block_first, unit, j, aligned));
-      sum = j == 0u ? c : sum + c;
+    float values[8];
+    [[unroll]] for (uint i = 0u; i < 8u; ++i) {
+      const uint k = 8u * j + i;
+      const uvec2 pair = unpackUint2x32(words.at[k * item / 8u]);
+      if (kType == kF32) values[i] = uintBitsToFloat(pair[k % 2u]);
+      else if (kType == kBf16) {
+        const uint word = pair[k / 2u % 2u];
+        values[i] = uintBitsToFloat(k % 2u == 0u ? word << 16 : word & 0xffff0000u);
+      } else {
+        values[i] = k % 2u == 0u ? low_half(pair[k / 2u % 2u]) : high_half(pair[k / 2u % 2u]);
+      }
+      if (!kWhole) values[i] = k < count ? values[i] : 0.0;
     }
-    totals[r] += sum;
+    unit.octets[j] = Octet(vec4(values[0], values[1], values[2], values[3]),
+                           vec4(values[4], values[5], values[6], values[7]));
+  }
+  return unit;
+}
+
+#endif
+
+#ifdef SMALL
+Unit load_small_block(uint64_t block) {
+  const Words words = load_bytes(block, block_bytes(kType), block_bytes(kType));
+  uvec4 others = uvec4(0);
+  if (head_words(kType) > 0u) others.x = word_at(words, head_words_offset(kType));
+  const BlockHead head = make_head(kType, word_at(words, 0u), others);
+  Unit unit;
+  [[unroll]] for (uint j = 0u; j < kUnitOctets; ++j) {
+    const uvec2 offsets = octet_code_offsets(kType, j);
+    uvec2 codes = uvec2(word_at(words, offsets.x), 0u);
+    if (has_second_word(kType)) codes.y = word_at(words, offsets.y);
+    unit.octets[j] = decode_small(kType, head, codes, j);
+  }
+  return unit;
+}
+#endif
+
+#ifdef SUPER
+BlockHead load_super_head(uint64_t block) {
+  const uint first = head_words_offset(kType), scale = scale_offset(kType);
+  const uint bytes = kType == kQ3_K ? 14u : kType == kQ6_K ? 18u : kType == kIq4_xs ? 8u : 16u;
+  const Words words = load_bytes(block + min(first, scale), bytes, bytes);
+  uvec4 others = uvec4(0);
+  [[unroll]] for (uint i = 0u; i < 4u; ++i) {
+    if (i < head_words(kType)) others[i] = word_at(words, first - min(first, scale) + 4u * i);
+  }
+  return make_head(kType, word_at(words, scale - min(first, scale)), others);
+}
+BlockHead load_q2_k_head(uint64_t block) {  // whose scales and scale lie apart
+  const Words scales = load_bytes(block, 16u, 16u), scale = load_bytes(block + 80ul, 4u, 4u);
+  return make_head(kType, word_at(scale, 0u), uvec4(word_at(scales, 0u), word_at(scales, 4u),
+                                                    word_at(scales, 8u), word_at(scales, 12u)));
+}
+
+// Unit `i` of a block of 256.
+Unit load_super_unit(uint64_t block, BlockHead head, uint i) {
+  const uint first = kUnitOctets * i;
+  const uvec2 offsets = octet_code_offsets(kType, first);
+  const bool nibbles = kType == kQ4_K || kType == kQ5_K || kType == kIq4_xs;
+  const uint bytes = nibbles ? 16u : 8u;
+  const Words low = load_bytes(block + offsets.x, bytes, bytes);
+  Words second = low, high = low;
+  // q6_K's quarters 1 and 3.
+  if (kType == kQ6_K) second = load_bytes(block + offsets.x + 32u, bytes, bytes);
+  if (has_second_word(kType)) high = load_bytes(block + offsets.y, bytes, bytes);
+  Unit unit;
+  [[unroll]] for (uint j = 0u; j < kUnitOctets; ++j) {
+    const uint at = nibbles ? 4u * j : 4u * (j / 2u);
+    const uint word = kType == kQ6_K && j % 2u == 1u ? word_at(second, at) : word_at(low, at);
+    unit.octets[j] = decode_octet(kType, head, uvec2(word, word_at(high, at)), first + j);
+  }
+  return unit;
+}
+
+#endif
+
+// ---- Activations
+
+float load_term(uint64_t row, uint element) {
+  if (kWhole) return F32s(row).at[element];
+  const float term = F32s(row).at[min(element, params.depth - 1u)];
+  return element < params.depth ? term : 0.0;
+}
+
+vec4 load_run_of_x(uint64_t row, uint element) {
+  return vec4(load_term(row, element), load_term(row, element + 1u), load_term(row, element + 2u),
+              load_term(row, element + 3u));
+}
+
+// Octet `o` of the block that begins at element `first`, the same in all lanes.
+Octet load_shared_x(uint64_t row, uint first, uint o) {
+  const uvec2 runs = first + octet_runs(kType, o);
+  if (kCanShare) {
+    const uint lane = sharing_lane();
+    return share_octet(load_term(row, (lane < 4u ? runs.x : runs.y - 4u) + lane));
+  }
+  return Octet(load_run_of_x(row, runs.x), load_run_of_x(row, runs.y));
+}
+
+// ---- Products
+
+const uint kSums = kRows * kColumns;
+
+// Unit `unit` of the block that begins at element `first`.
+void add_unit(inout float totals[kSums], uint64_t x[kRows], Unit w[kColumns], uint first,
+              uint unit) {
+  [[unroll]] for (uint r = 0u; r < kRows; ++r) {
+    float sums[kColumns];
+    [[unroll]] for (uint j = 0u; j < kUnitOctets; ++j) {
+      const Octet terms = load_shared_x(x[r], first, kUnitOctets * unit + j);
+      [[unroll]] for (uint c = 0u; c < kColumns; ++c) {
+        const float sum = octet_sum(w[c].octets[j], terms);
+        sums[c] = j == 0u ? sum : sums[c] + sum;
+      }
+    }
+    [[unroll]] for (uint c = 0u; c < kColumns; ++c) totals[r * kColumns + c] += sums[c];
   }
 }
 
-void multiply(uint first_row, uint rows, uint column) {
-  const uint blocks = (params.depth + block_elements(kType) - 1u) / block_elements(kType);
-  const uint64_t weights = weight_row(column);
-  uint64_t x[kRows];
-  float totals[kRows];
-  [[unroll]] for (uint r = 0u; r < kRows; ++r) {
-    x[r] = x_row(first_row + r, rows);
-    totals[r] = 0.0;
-  }
-  const bool aligned = is_aligned(0, 8u) && (!is_plain(kType) || is_aligned(1, 16u));
-  for (uint b = 0u; b < blocks; ++b) {
-    const uint64_t block = weights + uint64_t(b) * block_bytes(kType);
-    BlockHead head;
-    if (!is_plain(kType)) head = load_head(kType, block);
-    for (uint unit = 0u; unit < block_elements(kType) / kUnitElements; ++unit) {
-      add_unit(totals, x, block, head, b * block_elements(kType), unit, aligned);
+#ifdef SUPER
+void add_blocks(inout float totals[kSums], uint64_t x[kRows], uint64_t weights[kColumns]) {
+  for (uint b = 0u; b < params.depth / 256u; ++b) {
+    BlockHead heads[kColumns];
+    [[unroll]] for (uint c = 0u; c < kColumns; ++c) {
+      const uint64_t block = weights[c] + uint64_t(b) * block_bytes(kType);
+      if (kType == kQ2_K) heads[c] = load_q2_k_head(block);
+      else heads[c] = load_super_head(block);
+    }
+    for (uint u = 0u; u < 8u; ++u) {
+      Unit w[kColumns];
+      [[unroll]] for (uint c = 0u; c < kColumns; ++c) {
+        w[c] = load_super_unit(weights[c] + uint64_t(b) * block_bytes(kType), heads[c], u);
+      }
+      add_unit(totals, x, w, 256u * b, u);
     }
   }
-  [[unroll]] for (uint r = 0u; r < kRows; ++r) store(first_row + r, rows, column, totals[r]);
+}
+#else
+// Blocks are units.
+void add_blocks(inout float totals[kSums], uint64_t x[kRows], uint64_t weights[kColumns]) {
+  const uint units = (params.depth + kUnitElements - 1u) / kUnitElements;
+  for (uint u = 0u; u < units; ++u) {
+    Unit w[kColumns];
+    [[unroll]] for (uint c = 0u; c < kColumns; ++c) {
+      const uint64_t at = weights[c] + uint64_t(u) * block_bytes(kType);
+#ifdef PLAIN
+      w[c] = load_plain_unit(at, min(kUnitElements, params.depth - kUnitElements * u));
+#else
+      w[c] = load_small_block(at);
+#endif
+    }
+    add_unit(totals, x, w, kUnitElements * u, 0u);
+  }
+}
+
+#endif
+
+void multiply(Place place) {
+  const uint first_row = place.row_group * kRows;
+  const uint first_column = place.column_group * (kGroupSize * kColumns) + gl_LocalInvocationIndex;
+  uint64_t x[kRows], weights[kColumns];
+  float totals[kSums];
+  [[unroll]] for (uint r = 0u; r < kRows; ++r) x[r] = x_row(place, first_row + r);
+  [[unroll]] for (uint c = 0u; c < kColumns; ++c) {
+    weights[c] = weight_row(place, first_column + c * kGroupSize);
+  }
+  [[unroll]] for (uint i = 0u; i < kSums; ++i) totals[i] = 0.0;
+  add_blocks(totals, x, weights);
+  [[unroll]] for (uint r = 0u; r < kRows; ++r) {
+    [[unroll]] for (uint c = 0u; c < kColumns; ++c) {
+      store(place, first_row + r, first_column + c * kGroupSize, totals[r * kColumns + c]);
+    }
+  }
 }
 
 void main() {
-  const uint group = group_index(), rows = rows_that_count();
-  const uint first_row = group / params.column_groups * kRows;
-  const uint column = group % params.column_groups * kGroupSize + gl_LocalInvocationIndex;
-  if (group < group_count() && first_row < rows) multiply(first_row, rows, column);
+  const uint group = group_index();
+  const Place place = find_place(group);
+  if (group < group_count() && place.row_group * kRows < place.rows) multiply(place);
 }

@@ -40,11 +40,12 @@ void add_octets() {
   }
 }
 
-void multiply(uint first_row, uint rows, uint first_column) {
+void multiply(Place place) {
+  const uint first_row = place.row_group * kRows, first_column = place.column_group * kColumns;
   uint64_t x[kRows], w[kColumns];
-  [[unroll]] for (uint r = 0u; r < kRows; ++r) x[r] = x_row(first_row + r, rows);
-  [[unroll]] for (uint c = 0u; c < kColumns; ++c) w[c] = weight_row(first_column + c);
-  const bool x_aligned = is_aligned(0, 16u), w_aligned = is_aligned(1, 16u);
+  [[unroll]] for (uint r = 0u; r < kRows; ++r) x[r] = x_row(place, first_row + r);
+  [[unroll]] for (uint c = 0u; c < kColumns; ++c) w[c] = weight_row(place, first_column + c);
+  const bool x_aligned = is_aligned(operand(0)), w_aligned = is_aligned(place.weights);
   const uint lane = gl_LocalInvocationIndex, octets = (params.depth + 7u) / 8u;
   float total = 0.0;
   for (uint first = 0u; first < octets; first += kGroupSize) {
@@ -56,12 +57,11 @@ void multiply(uint first_row, uint rows, uint first_column) {
       for (uint u = 0u; u < kStepUnits; ++u) total += unit_sums[lane * (kStepUnits + 1u) + u];
     }
   }
-  if (lane < kSums) store(first_row + lane % kRows, rows, first_column + lane / kRows, total);
+  if (lane < kSums) store(place, first_row + lane % kRows, first_column + lane / kRows, total);
 }
 
 void main() {
-  const uint group = group_index(), rows = rows_that_count();
-  const uint first_row = group / params.column_groups * kRows;
-  const uint first_column = group % params.column_groups * kColumns;
-  if (group < group_count() && first_row < rows) multiply(first_row, rows, first_column);
+  const uint group = group_index();
+  const Place place = find_place(group);
+  if (group < group_count() && place.row_group * kRows < place.rows) multiply(place);
 }

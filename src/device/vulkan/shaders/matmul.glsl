@@ -15,6 +15,9 @@ struct Params {
 #include "product.glsl"
 
 layout(constant_id = 1) const uint kType = 11;  // of a, b and the result
+// The terms of a row of a, and of a column of b, lie side by side.
+layout(constant_id = 3) const bool kDenseA = true;
+layout(constant_id = 4) const bool kDenseB = false;
 
 const uint kItem = kType == kF64 ? 8u : kType == kF32 ? 4u : 2u;  // bytes
 
@@ -57,12 +60,13 @@ float load_term(uint64_t line, int stride, uint k) {
   return load_float(kType, line + uint64_t(int64_t(k) * stride * int(kItem)), 0u);
 }
 
-// Terms 8 o to 8 o + 7 of a line, zeros beyond its end.
-Octet load_terms(uint64_t line, int stride, uint o) {
+// Terms 8 o to 8 o + 7 of a line, zeros beyond its end. `dense`: they lie side by side; `wide`:
+// then try to read them 16 bytes at a time.
+Octet load_terms(uint64_t line, int stride, uint o, bool dense, bool wide) {
   const int count = int(params.depth) - int(8u * o);
-  if (stride == 1) {
+  if (dense) {
     const uint64_t at = line + uint64_t(o) * (8u * kItem);
-    return load_plain_octet(kType, at, count, count >= 8 && (at & 15ul) == 0ul);
+    return load_plain_octet(kType, at, count, wide && count >= 8 && (at & 15ul) == 0ul);
   }
   float values[8];
   [[unroll]] for (int i = 0; i < 8; ++i) {

@@ -1,28 +1,19 @@
 #version 460
-// Matmul, a lane for each column. Neighbouring lanes read neighbouring columns of b, so this is also
-// the form for a few rows. All lanes need the same terms of a: eight of them load one of an octet's
-// each, and pass them on.
+// Matmul, a lane for each column. Neighbouring lanes read neighbouring columns of b, so this is
+// also the form for a few rows. All lanes need the same terms of a: eight of them load one of an
+// octet's each, and pass them on.
 #include "matmul.glsl"
-
-#ifndef MINIMAL
-#extension GL_KHR_shader_subgroup_basic : require
-#extension GL_KHR_shader_subgroup_shuffle : require
-#endif
+#include "share.glsl"
 
 layout(constant_id = 2) const uint kRows = 1;  // that a lane computes at once
 
 Octet load_a(uint64_t line, uint o) {
-#ifdef MINIMAL
-  return load_terms(line, params.a_depth, o);
-#else
-  const uint k = 8u * o + (gl_SubgroupInvocationID & 7u);
-  float term = 0.0;
-  if (k < params.depth) term = load_term(line, params.a_depth, k);
-  return Octet(vec4(subgroupShuffle(term, 0u), subgroupShuffle(term, 1u), subgroupShuffle(term, 2u),
-                    subgroupShuffle(term, 3u)),
-               vec4(subgroupShuffle(term, 4u), subgroupShuffle(term, 5u), subgroupShuffle(term, 6u),
-                    subgroupShuffle(term, 7u)));
-#endif
+  if (kCanShare) {
+    const uint k = 8u * o + sharing_lane();
+    const float term = load_term(line, params.a_depth, min(k, params.depth - 1u));
+    return share_octet(k < params.depth ? term : 0.0);
+  }
+  return load_terms(line, params.a_depth, o, kDenseA, false);
 }
 
 void multiply(Place place, uint first_row, uint column) {
@@ -36,7 +27,7 @@ void multiply(Place place, uint first_row, uint column) {
   for (uint first = 0u; first < (params.depth + 7u) / 8u; first += kUnitOctets) {
     float unit[kRows];
     [[unroll]] for (uint j = 0u; j < kUnitOctets; ++j) {
-      const Octet terms = load_terms(b, params.b_depth, first + j);
+      const Octet terms = load_terms(b, params.b_depth, first + j, kDenseB, false);
       [[unroll]] for (uint r = 0u; r < kRows; ++r) {
         const float sum = octet_sum(terms, load_a(a[r], first + j));
         unit[r] = j == 0u ? sum : unit[r] + sum;

@@ -6,12 +6,13 @@
 void load_unit(Place place, uint unit, uint first_row, uint first_column) {
   for (uint i = gl_LocalInvocationIndex; i < kUnitOctets * kTileRows; i += kTileLanes) {
     const uint row = i % kTileRows, j = i / kTileRows;
-    put_x(row, j, load_terms(a_line(place, first_row + row), params.a_depth, kUnitOctets * unit + j));
+    const uint64_t line = a_line(place, first_row + row);
+    put_x(row, j, load_terms(line, params.a_depth, kUnitOctets * unit + j, kDenseA, true));
   }
   for (uint i = gl_LocalInvocationIndex; i < kUnitOctets * kTileColumns; i += kTileLanes) {
     const uint column = i % kTileColumns, j = i / kTileColumns;
-    put_w(column, j,
-          load_terms(b_line(place, first_column + column), params.b_depth, kUnitOctets * unit + j));
+    const uint64_t line = b_line(place, first_column + column);
+    put_w(column, j, load_terms(line, params.b_depth, kUnitOctets * unit + j, kDenseB, true));
   }
 }
 

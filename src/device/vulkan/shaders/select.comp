@@ -9,8 +9,8 @@ layout(constant_id = 2) const uint kBytes = 4;  // of an item
 
 void element(uint64_t number) {
   const Offsets offsets = offsets_of(number);
-  const bool first = load_u8(at_item(operand(0), offsets.of[0], 1u)) != 0u;
-  const uint64_t from = first ? at_item(operand(1), offsets.of[1], kBytes)
-                              : at_item(operand(2), offsets.of[2], kBytes);
-  copy_item(kBytes, from, operand(3) + number * kBytes);
+  const bool first = load_u8(at_item(bases[0], offsets.of[0], 1u)) != 0u;
+  const uint64_t from = first ? at_item(bases[1], offsets.of[1], kBytes)
+                              : at_item(bases[2], offsets.of[2], kBytes);
+  copy_item(kBytes, from, bases[3] + number * kBytes);
 }

@@ -58,10 +58,10 @@ bool answer_of(float x) {
 void element(uint64_t number) {
   const Offsets offsets = offsets_of(number);
   const uint bytes = kDType == kF32 ? 4u : 2u;
-  const float x = load_float(kDType, at_item(operand(0), offsets.of[0], bytes), 0u);
+  const float x = load_float(kDType, at_item(bases[0], offsets.of[0], bytes), 0u);
   if (unary_gives_bool(kKind)) {
-    store_bool(operand(1) + number, answer_of(x));
+    store_bool(bases[1] + number, answer_of(x));
   } else {
-    store_float(kDType, operand(1) + number * bytes, 0u, number_of(x));
+    store_float(kDType, bases[1] + number * bytes, 0u, number_of(x));
   }
 }

@@ -24,10 +24,10 @@ int64_t number_of(int64_t x) {
 void element(uint64_t number) {
   const Offsets offsets = offsets_of(number);
   const uint bytes = integer_bytes(kDType);
-  const int64_t x = load_integer(kDType, at_item(operand(0), offsets.of[0], bytes));
+  const int64_t x = load_integer(kDType, at_item(bases[0], offsets.of[0], bytes));
   if (unary_gives_bool(kKind)) {
-    store_bool(operand(1) + number, x == 0l);
+    store_bool(bases[1] + number, x == 0l);
   } else {
-    store_integer(kDType, operand(1) + number * bytes, number_of(x));
+    store_integer(kDType, bases[1] + number * bytes, number_of(x));
   }
 }

@@ -8,7 +8,8 @@
 //
 // and gives a function `element(number)` that computes one element of those in the rows that count
 // (or, with OWN_COUNT defined, of as many as its `element_count()` says). offsets_of(number) says how
-// many items from its start each walked operand has that element. Numbers are row-major.
+// many items from its start, at bases[i], each walked operand has that element. Numbers are
+// row-major.
 //
 // `axes` holds the extents of all merged axes but the outermost, then the strides of each operand.
 // Only a walk of one axis may be of 2^32 items or more. EXTRA_PARAMS may name more members of Params.
@@ -24,6 +25,8 @@ struct Params {
 #include "types.glsl"
 
 layout(constant_id = 1) const uint kRank = 1;
+
+uint64_t bases[OPERANDS];  // the operands' addresses, read once
 
 struct Offsets {
   int64_t of[WALKED];
@@ -61,11 +64,12 @@ void element(uint64_t number);
 uint64_t element_count();
 #else
 uint64_t element_count() {
-  return uint64_t(live_rows(operand(OPERANDS - 1), params.rows)) * params.per_row;
+  return uint64_t(live_rows(bases[OPERANDS - 1], params.rows)) * params.per_row;
 }
 #endif
 
 void walk_elements() {
+  [[unroll]] for (uint i = 0u; i < OPERANDS; ++i) bases[i] = operand(i);
   const uint64_t count = element_count();
   const uint64_t first =
       uint64_t(group_index()) * (kGroupSize * kPerLane) + gl_LocalInvocationIndex;

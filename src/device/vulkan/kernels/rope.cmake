@@ -1,0 +1,6 @@
+target_sources(heddle PRIVATE ${CMAKE_CURRENT_LIST_DIR}/rope.cpp)
+vulkan_shader(rope -DPAIRS=64)
+vulkan_shader(rope_wide rope -DPAIRS=512)
+vulkan_shader(rope_q8_0 rope FULL_ONLY -DPAIRS=64 -DBLOCKS)
+vulkan_shader(rope_q8_0_wide rope FULL_ONLY -DPAIRS=512 -DBLOCKS)
+vulkan_shader(rope_table)
