@@ -146,8 +146,8 @@ Prepared prepare_scan(const PrepareArgs& args) {
   const auto& op = std::get<Scan>(args.op);
   if (std::string problem = problem_of(args); !problem.empty()) return refuse(problem);
   const TensorSpec& x = args.inputs[0].spec;
-  if (x.dtype == DType::f64 && (!args.limits.float64 || op.kind == ScanKind::logaddexp)) {
-    return refuse(fmt::format("scan: no {} of f64 on this device", to_string(op.kind)));
+  if (x.dtype == DType::f64 && !args.limits.float64) {
+    return refuse("scan: the device has no f64 arithmetic");
   }
   const Lines lines(x.shape, op.axis);
   KernelMaker maker(args);
@@ -157,7 +157,9 @@ Prepared prepare_scan(const PrepareArgs& args) {
   constexpr std::uint64_t kEach = 64;
   const std::uint32_t group = line_group(args.limits);
   const std::uint32_t pieces = pieces_of(lines.extent, kEach, 32);
-  const std::string shader = fmt::format("scan_{}", accumulation_of(x.dtype));
+  const bool rounds = op.kind != ScanKind::max && op.kind != ScanKind::min;
+  const bool wide = rounds && is_floating(x.dtype) && args.limits.float64;
+  const std::string shader = fmt::format("scan_{}", accumulation_of(wide ? DType::f64 : x.dtype));
   maker.dispatch(
       {.shader = shader,
        .group_size = group,
