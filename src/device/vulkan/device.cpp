@@ -46,6 +46,12 @@ constexpr PrepareFamily family() {
   if constexpr (one_of<T, GatherAxis>) return prepare_gather_axis;
   if constexpr (one_of<T, ScatterAxis>) return prepare_scatter_axis;
   if constexpr (one_of<T, Pad>) return prepare_pad;
+  if constexpr (one_of<T, ChannelNorm>) return prepare_channel_norm;
+  if constexpr (one_of<T, GroupNorm>) return prepare_group_norm;
+  if constexpr (one_of<T, SelectiveScan>) return prepare_selective_scan;
+  if constexpr (one_of<T, Im2col>) return prepare_im2col;
+  if constexpr (one_of<T, Pool>) return prepare_pool;
+  if constexpr (one_of<T, Resize>) return prepare_resize;
   if constexpr (one_of<T, RmsNorm, AddRmsNorm, LayerNorm>) return prepare_norm;
   return nullptr;  // leaves and views: nothing to compute
 }

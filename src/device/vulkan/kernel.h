@@ -161,7 +161,13 @@ Prepared prepare_scan(const PrepareArgs&);         // scan
 Prepared prepare_arg_reduce(const PrepareArgs&);   // arg_reduce
 Prepared prepare_top_k(const PrepareArgs&);        // top_k
 Prepared prepare_gather_axis(const PrepareArgs&);  // gather_axis
-Prepared prepare_scatter_axis(const PrepareArgs&);  // scatter_axis
-Prepared prepare_pad(const PrepareArgs&);           // pad
+Prepared prepare_scatter_axis(const PrepareArgs&);    // scatter_axis
+Prepared prepare_pad(const PrepareArgs&);             // pad
+Prepared prepare_channel_norm(const PrepareArgs&);    // channel_norm
+Prepared prepare_group_norm(const PrepareArgs&);      // group_norm
+Prepared prepare_selective_scan(const PrepareArgs&);  // selective_scan
+Prepared prepare_im2col(const PrepareArgs&);          // im2col
+Prepared prepare_pool(const PrepareArgs&);            // pool
+Prepared prepare_resize(const PrepareArgs&);          // resize
 
 }  // namespace heddle::vulkan

@@ -1,8 +1,11 @@
-target_sources(heddle PRIVATE ${CMAKE_CURRENT_LIST_DIR}/along_axis.cpp ${CMAKE_CURRENT_LIST_DIR}/pad.cpp)
+target_sources(heddle PRIVATE ${CMAKE_CURRENT_LIST_DIR}/along_axis.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/pad.cpp ${CMAKE_CURRENT_LIST_DIR}/selective_scan.cpp)
+vulkan_shader(selective_scan)
 vulkan_shader(arg_reduce)
 vulkan_shader(top_k)
 vulkan_shader(gather_axis)
 vulkan_shader(pad)
+vulkan_shader(channel_norm)
 foreach(op scan scatter)
   set(file ${op})
   if(op STREQUAL scatter)

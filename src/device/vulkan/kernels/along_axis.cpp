@@ -146,8 +146,8 @@ Prepared prepare_scan(const PrepareArgs& args) {
   const auto& op = std::get<Scan>(args.op);
   if (std::string problem = problem_of(args); !problem.empty()) return refuse(problem);
   const TensorSpec& x = args.inputs[0].spec;
-  if (x.dtype == DType::f64 && (!args.limits.float64 || op.kind == ScanKind::logaddexp)) {
-    return refuse(fmt::format("scan: no {} of f64 on this device", to_string(op.kind)));
+  if (x.dtype == DType::f64 && !args.limits.float64) {
+    return refuse("scan: the device has no f64 arithmetic");
   }
   const Lines lines(x.shape, op.axis);
   KernelMaker maker(args);
@@ -157,7 +157,9 @@ Prepared prepare_scan(const PrepareArgs& args) {
   constexpr std::uint64_t kEach = 64;
   const std::uint32_t group = line_group(args.limits);
   const std::uint32_t pieces = pieces_of(lines.extent, kEach, 32);
-  const std::string shader = fmt::format("scan_{}", accumulation_of(x.dtype));
+  const bool rounds = op.kind != ScanKind::max && op.kind != ScanKind::min;
+  const bool wide = rounds && is_floating(x.dtype) && args.limits.float64;
+  const std::string shader = fmt::format("scan_{}", accumulation_of(wide ? DType::f64 : x.dtype));
   maker.dispatch(
       {.shader = shader,
        .group_size = group,
@@ -260,6 +262,42 @@ Prepared prepare_scatter_axis(const PrepareArgs& args) {
   };
   dispatch(true, count);
   dispatch(false, updates == 0 ? 0 : lines.count);
+  return maker.finish();
+}
+
+Prepared prepare_channel_norm(const PrepareArgs& args) {
+  const auto& op = std::get<ChannelNorm>(args.op);
+  if (std::string problem = problem_of(args); !problem.empty()) return refuse(problem);
+  for (const OperandSpec& input : args.inputs) {
+    const DType dtype = input.spec.dtype;
+    if (dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16) continue;
+    return refuse(fmt::format("channel_norm: operands must be f32, f16 or bf16, one is {}",
+                              to_string(input)));
+  }
+  const Lines lines(args.inputs[0].spec.shape, op.axis);
+  KernelMaker maker(args);
+  maker.traits.honours_extent = lines.has_leading;
+  maker.traits.aliases.push_back({0, 0});
+  if (lines.count * lines.extent == 0) return maker.finish();
+  constexpr std::uint32_t kNone = 255;
+  Address parameters[2] = {nothing(), nothing()};
+  std::uint32_t types[2] = {kNone, kNone};
+  std::size_t next = 1;
+  for (const int i : {0, 1}) {
+    if (!(i == 0 ? op.has_weight : op.has_bias)) continue;
+    types[i] = number_of(args.inputs[next].spec.dtype);
+    parameters[i] = input(next++);
+  }
+  constexpr std::uint64_t kEach = 16;
+  const std::uint32_t group = line_group(args.limits);
+  const std::uint32_t pieces = pieces_of(lines.extent, kEach, group);
+  maker.dispatch(
+      {.shader = "channel_norm",
+       .group_size = group,
+       .constants = {number_of(args.inputs[0].spec.dtype), types[0], types[1], pieces},
+       .grid = lines.grid(lines.count, group / pieces),
+       .operands = {input(0), parameters[0], parameters[1], output(0), lines.extent_operand()}},
+      lines.params(lines.count, std::bit_cast<std::uint32_t>(op.eps)));
   return maker.finish();
 }
 

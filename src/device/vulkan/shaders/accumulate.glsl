@@ -116,19 +116,16 @@ void store_element(uint64_t address, Accumulator value) {
 
 #elif defined(ACCUMULATOR_F64)
 
-// f64, and means of integers, which are f32.
+// f64, floats of other types whose rounding is left to the end, and means of integers, which are f32.
+#include "doubles.glsl"
+#include "math_f64.glsl"
 #define Accumulator double
 #define kAccumulatorBytes 8ul
-TYPED_REFERENCE(Accumulators, double, 8)
+#define Accumulators F64s
 Accumulator identity() {
-  if (kKind == kMax) return packDouble2x32(uvec2(0u, 0xfff00000u));
-  if (kKind == kMin) return packDouble2x32(uvec2(0u, 0x7ff00000u));
+  if (kKind == kMax) return -infinite_double();
+  if (kKind == kMin) return infinite_double();
   return kKind == kProd ? 1.0lf : 0.0lf;
-}
-bool is_nan(double x) {
-  const uvec2 bits = unpackDouble2x32(x);
-  const uint high = bits.y & 0x7fffffffu;
-  return high > 0x7ff00000u || (high == 0x7ff00000u && bits.x != 0u);
 }
 Accumulator combine(Accumulator a, Accumulator b) {
   if (kKind == kMax) return a > b || is_nan(a) ? a : b;
@@ -144,7 +141,8 @@ Accumulator load_element(uint64_t address) {
   if (kType == kI32) return double(I32s(address).at[0]);
   if (kType == kU64) return double(U64s(address).at[0]);
   if (kType == kI64) return double(int64_t(U64s(address).at[0]));
-  return Accumulators(address).at[0];
+  if (kType != kF64) return double(load_float(kType, address, 0u));
+  return F64s(address).at[0];
 }
 void store_result(uint64_t base, uint i, Accumulator value, uint count) {
   if (kKind == kMean) value /= double(count);
@@ -156,7 +154,11 @@ void store_result(uint64_t base, uint i, Accumulator value, uint count) {
 }
 
 void store_element(uint64_t address, Accumulator value) {
-  Accumulators(address).at[0] = value;
+  if (kType == kF64) {
+    F64s(address).at[0] = value;
+  } else {
+    store_float(kType, address, 0u, float(value));
+  }
 }
 
 #else  // ACCUMULATOR_COMPLEX

@@ -1,7 +1,8 @@
 #version 460
 // Cumulative sums, products, extremes and log-sums along an axis. Some lanes share a line, a piece
 // of it each: first they find their pieces' totals, then each begins with what is before it. Only
-// the line's length decides how many they are. The output may lie over the input.
+// the line's length decides how many they are. Floats are added up in f64 where the device has it. The
+// output may lie over the input.
 #define OPERANDS 3
 #include "lines.glsl"
 #include "math.glsl"
@@ -21,13 +22,15 @@ const uint kLines = kGroupSize / kPieces;
 shared Accumulator totals[kGroupSize];
 
 Accumulator nothing() {
-#ifdef ACCUMULATOR_F32
+#if defined(ACCUMULATOR_F32)
   if (kKind == kLogAddExp) return -infinity();
+#elif defined(ACCUMULATOR_F64)
+  if (kKind == kLogAddExp) return -infinite_double();
 #endif
   return identity();
 }
 Accumulator with_next(Accumulator a, Accumulator b) {
-#ifdef ACCUMULATOR_F32
+#if defined(ACCUMULATOR_F32) || defined(ACCUMULATOR_F64)
   if (kKind == kLogAddExp) return logaddexp_of(a, b);
 #endif
   return combine(a, b);

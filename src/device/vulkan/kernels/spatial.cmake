@@ -1,0 +1,7 @@
+target_sources(heddle PRIVATE ${CMAKE_CURRENT_LIST_DIR}/spatial.cpp)
+vulkan_shader(im2col)
+vulkan_shader(resize)
+vulkan_shader(pool_f32 pool -DACCUMULATOR_F32)
+vulkan_shader(pool_i32 pool -DACCUMULATOR_I32)
+vulkan_shader(pool_i64 pool -DACCUMULATOR_I64)
+vulkan_shader(pool_f64 pool FULL_ONLY -DACCUMULATOR_F64)
