@@ -41,6 +41,8 @@ constexpr PrepareFamily family() {
   if constexpr (one_of<T, Attend>) return prepare_attend;
   if constexpr (one_of<T, Attention>) return prepare_attention;
   if constexpr (one_of<T, RmsNorm, AddRmsNorm, LayerNorm>) return prepare_norm;
+  if constexpr (one_of<T, ChannelNorm, GroupNorm>) return prepare_channel_norm;
+  if constexpr (one_of<T, SelectiveScan>) return prepare_selective_scan;
   return nullptr;  // leaves and views: nothing to compute
 }
 

@@ -153,6 +153,8 @@ Prepared prepare_rows(const PrepareArgs&);         // gather_rows, write_rows, f
 Prepared prepare_rope(const PrepareArgs&);         // rope, rope_table, rope_write_rows
 Prepared prepare_reduce(const PrepareArgs&);       // reduce, softmax
 Prepared prepare_norm(const PrepareArgs&);         // rms_norm, add_rms_norm, layer_norm
+Prepared prepare_channel_norm(const PrepareArgs&);    // channel_norm, group_norm
+Prepared prepare_selective_scan(const PrepareArgs&);  // selective_scan
 Prepared prepare_linear(const PrepareArgs&);       // linear
 Prepared prepare_matmul(const PrepareArgs&);       // matmul
 Prepared prepare_attention(const PrepareArgs&);    // attention
