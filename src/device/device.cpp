@@ -155,9 +155,11 @@ MemoryPool* Device::memory() noexcept {
 // ---- Lost memory
 
 void Buffer::check_alive() const {
-  require(!is_lost(), ErrorCode::device_lost,
-          "{}: the device was lost, and with it what this memory held: it must be made anew",
-          device().name());
+  if (!is_lost()) [[likely]]
+    return;
+  fail(ErrorCode::device_lost,
+       "{}: the device was lost, and with it what this memory held: it must be made anew",
+       device().name());
 }
 
 // ---- The devices of this process

@@ -1,5 +1,6 @@
 #include "project/barrier_rule.h"
 
+#include <algorithm>
 #include <cctype>
 #include <set>
 #include <stdexcept>
@@ -10,6 +11,10 @@ namespace heddle::test {
 namespace {
 
 const std::set<std::string> kBarriers{"barrier", "subgroupBarrier"};
+// What differs between the invocations of a workgroup.
+const std::set<std::string> kOwn{"gl_LocalInvocationID",  "gl_LocalInvocationIndex",
+                                 "gl_GlobalInvocationID", "gl_SubgroupInvocationID",
+                                 "gl_SubgroupID",         "subgroupElect"};
 
 struct Statement {
   enum class Kind { simple, block, choice, loop, selection, leave };
@@ -24,6 +29,10 @@ struct Function {
   ShaderTokens tokens;
   Statement body;
 };
+
+bool is_name(const std::string& text) {
+  return std::isalpha(static_cast<unsigned char>(text[0])) || text[0] == '_';
+}
 
 // ---- Parsing
 
@@ -54,10 +63,6 @@ class Parser {
   }
 
  private:
-  static bool is_name(const std::string& text) {
-    return text == "_" || std::isalpha(static_cast<unsigned char>(text[0])) || text[0] == '_';
-  }
-
   bool is(const char* text, std::size_t ahead = 0) const {
     return at_ + ahead < tokens_.size() && tokens_[at_ + ahead].text == text;
   }
@@ -183,12 +188,11 @@ std::set<std::string> names_with_barriers(const std::vector<Function>& functions
 
 bool is_constant(const ShaderTokens& condition) {
   for (const ShaderToken& token : condition) {
-    const char first = token.text[0];
-    const bool name = std::isalpha(static_cast<unsigned char>(first)) || first == '_';
-    const bool constant = (token.text.size() > 1 && first == 'k' &&
-                           std::isupper(static_cast<unsigned char>(token.text[1]))) ||
-                          token.text == "true" || token.text == "false";
-    if (name && !constant) return false;
+    const std::string& text = token.text;
+    const bool constant =
+        (text.size() > 1 && text[0] == 'k' && std::isupper(static_cast<unsigned char>(text[1]))) ||
+        text == "true" || text == "false";
+    if (is_name(text) && !constant) return false;
   }
   return true;
 }
@@ -211,6 +215,7 @@ class FunctionCheck {
     bool uniform = true;             // constants alone decide whether one comes here
     bool uniform_in_loop = true;     // and from the start of an iteration on
     bool in_selection = false;       // a break leaves no more than a switch
+    bool own = false;                // an invocation's own value decides whether it comes here
     std::vector<std::size_t> loops;  // indices into loops_, outermost first
   };
   struct Leave {
@@ -223,10 +228,49 @@ class FunctionCheck {
     std::size_t place;
   };
 
-  void look_for_barrier(const ShaderTokens& tokens) {
+  void look_at(const ShaderTokens& tokens, const Around& around) {
     ++place_;
-    if (const ShaderToken* call = first_call(tokens, with_barriers_))
-      barriers_.push_back({*call, place_});
+    note_own(tokens);
+    const ShaderToken* call = first_call(tokens, with_barriers_);
+    if (!call) return;
+    barriers_.push_back({*call, place_});
+    if (around.own) {
+      findings_.insert({call->file, call->line, call->text + " where not all invocations come"});
+    }
+  }
+
+  bool is_own(const ShaderTokens& tokens) const {
+    return std::ranges::any_of(tokens,
+                               [&](const ShaderToken& token) { return own_.contains(token.text); });
+  }
+
+  /// The variable that `tokens[equals]` assigns to; nothing if it compares.
+  static std::string assigned(const ShaderTokens& tokens, std::size_t equals) {
+    static const std::set<std::string> operations{"+", "-", "*", "/", "%", "&", "|", "^"};
+    const auto text = [&](std::size_t i) { return i < tokens.size() ? tokens[i].text : ""; };
+    if (equals == 0 || text(equals) != "=" || text(equals + 1) == "=") return "";
+    const bool computes = operations.contains(text(equals - 1));
+    const std::string name = computes && equals > 1 ? text(equals - 2) : text(equals - 1);
+    return is_name(name) ? name : "";
+  }
+
+  /// Variables that get an invocation's own value are its own.
+  void note_own(const ShaderTokens& tokens) {
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      const std::string variable = assigned(tokens, i);
+      if (variable.empty()) continue;
+      std::size_t end = i + 1;
+      for (int depth = 0; end < tokens.size(); ++end) {
+        const std::string& text = tokens[end].text;
+        if (text == "(" || text == "[") ++depth;
+        if (text == ")" || text == "]") --depth;
+        if (depth == 0 && (text == "," || text == ";")) break;
+      }
+      const auto at = [&](std::size_t index) {
+        return tokens.begin() + static_cast<std::ptrdiff_t>(index);
+      };
+      if (is_own({at(i + 1), at(end)})) own_.insert(variable);
+    }
   }
 
   void walk(const Statement& s, Around around) {
@@ -234,10 +278,11 @@ class FunctionCheck {
       walk_loop(s, std::move(around));
       return;
     }
-    look_for_barrier(s.tokens);
+    look_at(s.tokens, around);
     if (s.kind == Statement::Kind::leave) leaves_.push_back({s.at, ++place_, around});
     if (s.kind == Statement::Kind::choice || s.kind == Statement::Kind::selection) {
       const bool constant = is_constant(s.tokens);
+      around.own = around.own || is_own(s.tokens);
       around.uniform = around.uniform && constant;
       around.uniform_in_loop = around.uniform_in_loop && constant;
       around.in_selection = around.in_selection || s.kind == Statement::Kind::selection;
@@ -251,7 +296,8 @@ class FunctionCheck {
     around.loops.push_back(loop);
     around.uniform = around.in_selection = false;
     around.uniform_in_loop = true;
-    look_for_barrier(s.tokens);
+    look_at(s.tokens, around);
+    around.own = around.own || is_own(s.tokens);
     for (const Statement& part : s.parts) walk(part, around);
     loops_[loop].end = ++place_;
   }
@@ -287,6 +333,7 @@ class FunctionCheck {
 
   const std::set<std::string>& with_barriers_;
   std::set<SkippedBarrier>& findings_;
+  std::set<std::string> own_ = kOwn;
   std::size_t place_ = 0;  // in the order of the text
   std::vector<Range> loops_;
   std::vector<Barrier> barriers_;

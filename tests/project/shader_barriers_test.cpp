@@ -65,6 +65,21 @@ TEST(SkippedBarriers, ABreakOutOfALoopWithOne) {
               ElementsAre("a.comp:4: break before barrier (a.comp:3)"));
 }
 
+TEST(SkippedBarriers, ABarrierThatAnInvocationsOwnIndexLeadsTo) {
+  EXPECT_THAT(in_body("if (gl_LocalInvocationIndex < 8u) {\n  barrier();\n}"),
+              ElementsAre("a.comp:3: barrier where not all invocations come"));
+  EXPECT_THAT(in_body("const uint lane = gl_LocalInvocationIndex, n = 3u;\nuint half_lane;\n"
+                      "half_lane = lane / 2u;\nif (n > 2u) barrier();\n"
+                      "for (uint i = half_lane; i < n; ++i) {\n  barrier();\n}"),
+              ElementsAre("a.comp:7: barrier where not all invocations come"));
+  EXPECT_THAT(in_body("uint n = 0u;\nn += gl_LocalInvocationIndex;\nif (n > 2u) barrier();"),
+              ElementsAre("a.comp:4: barrier where not all invocations come"));
+  const std::string text =
+      "void work() { barrier(); }\nvoid main() {\n  if (subgroupElect()) work();\n}\n";
+  EXPECT_THAT(findings({{"a.comp", text}}),
+              ElementsAre("a.comp:3: work where not all invocations come"));
+}
+
 TEST(SkippedBarriers, BarriersOfCalledFunctions) {
   const std::string text =
       "float deep(float x) {\n  barrier();\n  return x;\n}\n"
@@ -107,6 +122,9 @@ TEST(SkippedBarriers, NothingWhereAllComeToEveryBarrier) {
            "for (;;) {\n  switch (kind) { case 1: break; default: x = 1; break; }\n  barrier();\n}",
            "if (lane > n) return;\nx = 1;  // no barrier() here\n/* barrier(); */",
            "if (lane > n) return;\nx = barrier + barriers();",
+           "const uint lane = gl_LocalInvocationIndex;\nif (lane > n) x = 1;\nbarrier();",
+           "if (n == gl_LocalInvocationIndex || n <= gl_SubgroupID) x = 1;\nif (n > 2u) barrier();",
+           "const uint n = params.n, lane = gl_LocalInvocationIndex;\nif (n > 2u) barrier();",
        }) {
     EXPECT_THAT(in_body(body), IsEmpty()) << body;
   }

@@ -108,6 +108,7 @@ void Tally::merge(const Tally& other) {
   barriers += other.barriers;
   copies += other.copies;
   copied_bytes += other.copied_bytes;
+  first_uses += other.first_uses;
   for (const auto& [shader, times] : other.dispatches) add(shader, times);
 }
 
@@ -188,6 +189,7 @@ void Encoder::add(const Dispatch& dispatch, VkDeviceAddress table, std::uint32_t
     vk.vkCmdDispatch(commands_, grid.x, grid.y, grid.z);
   }
   tally_.add(pipeline.count());
+  tally_.first_uses += pipeline.first_use();
 }
 
 void Encoder::copy(const Memory& from, std::size_t from_offset, const Memory& to,

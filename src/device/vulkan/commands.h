@@ -81,6 +81,7 @@ class CommandBuffers : public std::enable_shared_from_this<CommandBuffers> {
 /// What a sequence of commands adds to the device's counts each time it is submitted.
 struct Tally {
   std::uint64_t barriers = 0, copies = 0, copied_bytes = 0;
+  std::uint64_t first_uses = 0;  // of pipelines
   std::vector<std::pair<DispatchCount, std::uint64_t>> dispatches;
   void add(const DispatchCount& shader, std::uint64_t times = 1);
   void merge(const Tally& other);

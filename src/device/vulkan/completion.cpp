@@ -141,7 +141,11 @@ Ref<Submission> Timeline::submit(std::span<const VkCommandBuffer> pieces, Work w
 
 Submission::Submission(std::shared_ptr<Timeline> timeline, std::uint64_t first, std::uint64_t last,
                        Work work)
-    : timeline_(std::move(timeline)), first_(first), last_(last), work_(std::move(work)) {}
+    : timeline_(std::move(timeline)),
+      first_(first),
+      last_(last),
+      extra_time_(work.extra_time),
+      work_(std::move(work)) {}
 
 bool Submission::done() const noexcept {
   if (settled_.load(std::memory_order_acquire)) return true;
@@ -155,7 +159,8 @@ bool Submission::done() const noexcept {
 void Submission::wait(std::chrono::nanoseconds timeout) {
   for (std::uint64_t value = first_; value <= last_ && !settled_.load(std::memory_order_acquire);
        ++value) {
-    wait_for(value, timeout);  // each piece has the whole bound
+    // Each piece has the whole bound; only who waits that long also waits for the compiler.
+    wait_for(value, timeout < settings().timeout ? timeout : timeout + extra_time_);
   }
   if (!settled_.load(std::memory_order_acquire)) {
     timeline_->retire();

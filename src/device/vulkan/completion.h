@@ -29,7 +29,9 @@ using Labels = std::shared_ptr<const std::vector<std::string>>;
 /// What a submission needs until it has ended, and does when it has.
 struct Work {
   std::vector<std::shared_ptr<const void>> kept;
-  std::vector<Ref<Submission>> after;     // what it waits for: their errors are its own
+  std::vector<Ref<Submission>> after;  // what it waits for: their errors are its own
+  /// How much longer than others it may take: drivers may compile when a pipeline first runs.
+  std::chrono::nanoseconds extra_time{0};
   std::shared_ptr<const Failure> failed;  // what it waited for on the host ended so
 
   /// Bytes that the device left in host-visible memory for a buffer of another device.
@@ -108,6 +110,7 @@ class Submission final : public Completion {
 
   const std::shared_ptr<Timeline> timeline_;
   const std::uint64_t first_, last_;  // its pieces' values on the timeline
+  const std::chrono::nanoseconds extra_time_;
   mutable std::mutex mutex_;
   mutable std::atomic<bool> settled_{false};
   mutable std::shared_ptr<const Failure> failure_;

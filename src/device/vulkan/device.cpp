@@ -40,9 +40,19 @@ constexpr PrepareFamily family() {
   if constexpr (one_of<T, Reduce, Softmax>) return prepare_reduce;
   if constexpr (one_of<T, Attend>) return prepare_attend;
   if constexpr (one_of<T, Attention>) return prepare_attention;
-  if constexpr (one_of<T, RmsNorm, AddRmsNorm, LayerNorm>) return prepare_norm;
-  if constexpr (one_of<T, ChannelNorm, GroupNorm>) return prepare_channel_norm;
+  if constexpr (one_of<T, Scan>) return prepare_scan;
+  if constexpr (one_of<T, ArgReduce>) return prepare_arg_reduce;
+  if constexpr (one_of<T, TopK>) return prepare_top_k;
+  if constexpr (one_of<T, GatherAxis>) return prepare_gather_axis;
+  if constexpr (one_of<T, ScatterAxis>) return prepare_scatter_axis;
+  if constexpr (one_of<T, Pad>) return prepare_pad;
+  if constexpr (one_of<T, ChannelNorm>) return prepare_channel_norm;
   if constexpr (one_of<T, SelectiveScan>) return prepare_selective_scan;
+  if constexpr (one_of<T, Conv>) return prepare_conv;
+  if constexpr (one_of<T, Im2col>) return prepare_im2col;
+  if constexpr (one_of<T, Pool>) return prepare_pool;
+  if constexpr (one_of<T, Resize>) return prepare_resize;
+  if constexpr (one_of<T, RmsNorm, AddRmsNorm, LayerNorm>) return prepare_norm;
   return nullptr;  // leaves and views: nothing to compute
 }
 
@@ -265,7 +275,8 @@ Ref<Buffer> VulkanDevice::import_host(std::span<std::byte> memory,
                                       std::shared_ptr<const void> owner) {
   const auto current = life();
   const std::size_t page = current->context->limits().host_import_alignment;
-  if (page == 0 || memory.empty()) return nullptr;
+  // A device with memory of its own would read the host's across the bus again and again.
+  if (page == 0 || memory.empty() || !shares_host_memory()) return nullptr;
   const auto begin = reinterpret_cast<std::uintptr_t>(memory.data());
   const std::uintptr_t first = begin / page * page;
   const std::uintptr_t last = (begin + memory.size() + page - 1) / page * page;

@@ -43,11 +43,14 @@ class Pipeline {
   const Context& context() const noexcept { return *context_; }
   VkPipeline handle() const noexcept { return handle_; }
   const DispatchCount& count() const noexcept { return count_; }
+  /// True once: drivers may leave the last of compiling to when a pipeline first runs.
+  bool first_use() const noexcept { return !used_.exchange(true, std::memory_order_relaxed); }
 
  private:
   const std::shared_ptr<Context> context_;
   const VkPipeline handle_;
   const DispatchCount count_;
+  mutable std::atomic<bool> used_{false};
 };
 
 /// The pipelines of one life of a device.

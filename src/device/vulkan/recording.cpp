@@ -325,6 +325,7 @@ void VulkanRecording::add_to(const Life& life, VulkanBindingTable& table,
   work.kept.push_back(written_);
   for (auto& kept : table.kept()) work.kept.push_back(std::move(kept));
   tally.merge(written_->tally);
+  if (written_->submitted.exchange(true)) tally.first_uses -= written_->tally.first_uses;
   ++life_->context->counters().replayed;
 }
 

@@ -1,6 +1,7 @@
 // Recordings: commands written once, and submitted again with whatever the binding table holds.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -59,6 +60,7 @@ class VulkanRecording final : public Recording {
     std::vector<std::shared_ptr<CommandBuffer>> pieces;
     std::vector<std::shared_ptr<const Memory>> memory;  // whose addresses they contain
     Tally tally;
+    mutable std::atomic<bool> submitted{false};
     /// Copies between the host and staging memory, before and after.
     struct Staged {
       std::uint32_t slot;

@@ -229,6 +229,8 @@ Ref<Completion> Batch::submit() {
   }
   for (const auto& memory : arena_.memory()) work_.kept.push_back(memory);
   tally_.count(life_->context->counters());
+  constexpr std::chrono::seconds kCompiling{5};  // a pipeline, on a busy processor
+  work_.extra_time = kCompiling * tally_.first_uses;
   return timeline_->submit(pieces_, std::move(work_));
 }
 

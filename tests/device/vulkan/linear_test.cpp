@@ -65,6 +65,20 @@ TEST_P(LinearTypes, AgreesWithTheReferenceInEveryForm) {
   for (const Sizes& s : sizes) expect_reference(device(), GetParam(), s, random);
 }
 
+TEST_P(LinearTypes, TakesSmallWeightsWhoseScalesAreSubnormal) {
+  Random random(10);
+  const std::vector<Tensor> inputs{
+      random_tensor(DType::f32, {5, 256}, random),
+      random_tensor(GetParam(), {9, 256}, random, {.low = -2e-4, .high = 2e-4})};
+  const Values want = reference(Linear{}, decoded(inputs))[0];
+  in_every_form([&] {
+    const Ran ran = run_op(device(), Linear{}, inputs);
+    ASSERT_EQ(ran.refused, "");
+    EXPECT_LT(relative_error(decode(ran.outputs[0].operand, ran.outputs[0].bytes.data()), want),
+              1e-6);
+  });
+}
+
 TEST_P(LinearTypes, ARowHasTheSameBitsAloneAndInCompany) {
   Random random(2);
   const std::vector<Tensor> inputs{random_tensor(DType::f32, {5, 512}, random),
@@ -230,6 +244,10 @@ TEST_F(Vulkan, LinearRefusesWhatItCannotRead) {
   EXPECT_TRUE(refuses_long(kLong, 1, 1));
   EXPECT_FALSE(refuses_long(1, 1, kLong - 1));
   EXPECT_FALSE(refuses_long(1, kLong - 1, 1));
+  EXPECT_NE(refusal(device(), OperandSpec::contiguous({DType::f32, {1 << 24, 1}}),
+                    OperandSpec::contiguous({DType::f16, {1 << 24, 1}}))
+                .find("workgroups are more than a dispatch can count"),
+            std::string::npos);
 }
 
 // ---- Which form

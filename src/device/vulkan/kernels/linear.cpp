@@ -109,9 +109,10 @@ Grid make_grid(const Rows& rows, std::int64_t group_rows, std::int64_t column_gr
   return grid;
 }
 
-/// Adds weight `first`, and `second` with it, of the same dtype, unless that is nothing.
-void add_weights(KernelMaker& maker, const PrepareArgs& args, const Rows& rows, std::size_t first,
-                 std::optional<std::size_t> second) {
+/// Adds weight `first`, and `second` with it, of the same dtype, unless that is nothing. Says why
+/// not if that cannot be.
+std::string add_weights(KernelMaker& maker, const PrepareArgs& args, const Rows& rows,
+                        std::size_t first, std::optional<std::size_t> second) {
   const auto columns_of = [&](std::size_t w) { return args.inputs[w + 1].spec.shape[0]; };
   const std::int64_t depth = args.inputs[0].spec.shape.back();
   const std::int64_t columns[] = {columns_of(first), second ? columns_of(*second) : 0};
@@ -120,6 +121,10 @@ void add_weights(KernelMaker& maker, const PrepareArgs& args, const Rows& rows, 
   launch.constants.insert(launch.constants.begin(), static_cast<std::uint32_t>(dtype));
   const std::int64_t groups[] = {ceil_div(columns[0], launch.columns),
                                  ceil_div(columns[1], launch.columns)};
+  const Grid grid = make_grid(rows, launch.rows, groups[0] + groups[1]);
+  if (grid.groups > ~std::uint32_t{0}) {
+    return fmt::format("linear: {} workgroups are more than a dispatch can count", grid.groups);
+  }
   const auto word = [](std::int64_t n) { return static_cast<std::uint32_t>(n); };
   const Params params{.rows = word(rows.count / rows.per_extent),
                       .rows_per_extent = word(rows.per_extent),
@@ -130,10 +135,11 @@ void add_weights(KernelMaker& maker, const PrepareArgs& args, const Rows& rows, 
   maker.dispatch({.shader = launch.shader,
                   .group_size = launch.lanes,
                   .constants = std::move(launch.constants),
-                  .grid = make_grid(rows, launch.rows, groups[0] + groups[1]),
+                  .grid = grid,
                   .operands = {input(0), input(first + 1), second ? input(*second + 1) : nothing(),
                                output(first), second ? output(*second) : nothing(), extent()}},
                  params);
+  return {};
 }
 
 }  // namespace
@@ -155,7 +161,8 @@ Prepared prepare_linear(const PrepareArgs& args) {
     });
     std::optional<std::size_t> second;
     if (like_first != left.end()) second = *like_first, left.erase(like_first);
-    add_weights(maker, args, rows, first, second);
+    std::string reason = add_weights(maker, args, rows, first, second);
+    if (!reason.empty()) return refuse(std::move(reason));
   }
   return maker.finish();
 }

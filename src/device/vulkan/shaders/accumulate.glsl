@@ -26,15 +26,26 @@ void store_result(uint64_t base, uint i, Accumulator value, uint count) {
   store_float(kType, base, i, value);
 }
 
+// As the operand's type.
+void store_element(uint64_t address, Accumulator value) {
+  store_float(kType, address, 0u, value);
+}
+
 #elif defined(ACCUMULATOR_I32)
 
 #define Accumulator uint
 #define kAccumulatorBytes 4ul
 #define Accumulators U32s
 const bool kSigned = kType == kI8 || kType == kI16 || kType == kI32;
+// The lowest and the highest value are the operand type's.
 Accumulator identity() {
-  if (kKind == kMax) return kSigned ? 0x80000000u : 0u;
-  if (kKind == kMin) return kSigned ? 0x7fffffffu : 0xffffffffu;
+  uint highest = 0xffffffffu;
+  if (kType == kBool) highest = 1u;
+  if (kType == kU8 || kType == kI8) highest = 0xffu;
+  if (kType == kU16 || kType == kI16) highest = 0xffffu;
+  if (kSigned) highest >>= 1u;
+  if (kKind == kMax) return kSigned ? ~highest : 0u;
+  if (kKind == kMin) return highest;
   return kKind == kProd ? 1u : 0u;
 }
 Accumulator combine(Accumulator a, Accumulator b) {
@@ -51,15 +62,26 @@ Accumulator load_element(uint64_t address) {
 }
 // Sums and products of narrow types are i32; the largest and smallest are of their type.
 void store_result(uint64_t base, uint i, Accumulator value, uint count) {
-#ifndef MINIMAL
   const bool narrow = kKind == kMax || kKind == kMin;
   if (narrow && (kType == kBool || kType == kU8 || kType == kI8)) {
-    U8s(base).at[i] = uint8_t(value);
+    store_narrow(1u, base + i, value);
   } else if (narrow && (kType == kU16 || kType == kI16)) {
-    U16s(base).at[i] = uint16_t(value);
-  } else
-#endif
+    store_narrow(2u, base + 2ul * i, value);
+  } else {
     U32s(base).at[i] = value;
+  }
+}
+
+void store_element(uint64_t address, Accumulator value) {
+  if (kType == kBool) {
+    store_narrow(1u, address, uint(value != 0u));
+  } else if (kType == kU8 || kType == kI8) {
+    store_narrow(1u, address, value);
+  } else if (kType == kU16 || kType == kI16) {
+    store_narrow(2u, address, value);
+  } else {
+    U32s(address).at[0] = value;
+  }
 }
 
 #elif defined(ACCUMULATOR_I64)
@@ -88,21 +110,22 @@ void store_result(uint64_t base, uint i, Accumulator value, uint count) {
   U64s(base).at[i] = value;
 }
 
+void store_element(uint64_t address, Accumulator value) {
+  U64s(address).at[0] = value;
+}
+
 #elif defined(ACCUMULATOR_F64)
 
-// f64, and means of integers, which are f32.
+// f64, floats of other types whose rounding is left to the end, and means of integers, which are f32.
+#include "doubles.glsl"
+#include "math_f64.glsl"
 #define Accumulator double
 #define kAccumulatorBytes 8ul
-TYPED_REFERENCE(Accumulators, double, 8)
+#define Accumulators F64s
 Accumulator identity() {
-  if (kKind == kMax) return packDouble2x32(uvec2(0u, 0xfff00000u));
-  if (kKind == kMin) return packDouble2x32(uvec2(0u, 0x7ff00000u));
+  if (kKind == kMax) return -infinite_double();
+  if (kKind == kMin) return infinite_double();
   return kKind == kProd ? 1.0lf : 0.0lf;
-}
-bool is_nan(double x) {
-  const uvec2 bits = unpackDouble2x32(x);
-  const uint high = bits.y & 0x7fffffffu;
-  return high > 0x7ff00000u || (high == 0x7ff00000u && bits.x != 0u);
 }
 Accumulator combine(Accumulator a, Accumulator b) {
   if (kKind == kMax) return a > b || is_nan(a) ? a : b;
@@ -118,7 +141,8 @@ Accumulator load_element(uint64_t address) {
   if (kType == kI32) return double(I32s(address).at[0]);
   if (kType == kU64) return double(U64s(address).at[0]);
   if (kType == kI64) return double(int64_t(U64s(address).at[0]));
-  return Accumulators(address).at[0];
+  if (kType != kF64) return double(load_float(kType, address, 0u));
+  return F64s(address).at[0];
 }
 void store_result(uint64_t base, uint i, Accumulator value, uint count) {
   if (kKind == kMean) value /= double(count);
@@ -126,6 +150,14 @@ void store_result(uint64_t base, uint i, Accumulator value, uint count) {
     Accumulators(base).at[i] = value;
   } else {
     F32s(base).at[i] = float(value);
+  }
+}
+
+void store_element(uint64_t address, Accumulator value) {
+  if (kType == kF64) {
+    F64s(address).at[0] = value;
+  } else {
+    store_float(kType, address, 0u, float(value));
   }
 }
 
@@ -147,6 +179,10 @@ Accumulator load_element(uint64_t address) {
 void store_result(uint64_t base, uint i, Accumulator value, uint count) {
   if (kKind == kMean) value /= float(count);
   F32x2s(base).at[i] = value;
+}
+
+void store_element(uint64_t address, Accumulator value) {
+  F32x2s(address).at[0] = value;
 }
 
 #endif

@@ -122,6 +122,14 @@ float high_half(uint word) {
   return f16_to_float(word >> 16);
 }
 
+// A block's scale, of which many are subnormal: unpackHalf2x16 may make those zero.
+float scale_half(uint bits) {
+  const uint magnitude = bits & 0x7fffu;
+  const float kUnit = 5.9604644775390625e-8;  // 2^-24
+  const float scale = magnitude < 0x400u ? float(magnitude) * kUnit : f16_to_float(magnitude);
+  return (bits & 0x8000u) != 0u ? -scale : scale;
+}
+
 // The six-bit scales and minima of q4_K and q5_K: bytes 0..3 and 4..7 hold the first four; the
 // last four have their low bits in bytes 8..11 and their high ones in what the first leave over.
 uvec4 k_scales(uvec3 words) {
@@ -141,7 +149,8 @@ uint scale_offset(uint dtype) {
   return dtype == kQ2_K ? 80u : dtype == kQ3_K ? 108u : dtype == kQ6_K ? 208u : 0u;
 }
 uint head_words_offset(uint dtype) {
-  return dtype == kQ5_0 ? 2u : dtype == kQ2_K ? 0u : dtype == kQ3_K ? 96u : dtype == kQ6_K ? 192u : 4u;
+  if (dtype == kQ2_K) return 0u;
+  return dtype == kQ5_0 ? 2u : dtype == kQ3_K ? 96u : dtype == kQ6_K ? 192u : 4u;
 }
 uint head_words(uint dtype) {
   if (dtype == kQ2_K || dtype == kQ6_K) return 4u;
@@ -151,9 +160,9 @@ uint head_words(uint dtype) {
 
 // From the word at scale_offset, of which q3_K and q6_K have the low half only, and the others.
 BlockHead make_head(uint dtype, uint scale, uvec4 words) {
-  BlockHead head = BlockHead(low_half(scale), 0.0, words.x, words);
+  BlockHead head = BlockHead(scale_half(scale), 0.0, words.x, words);
   if (dtype == kQ4_1 || dtype == kQ5_1 || dtype == kQ2_K || dtype == kQ4_K || dtype == kQ5_K) {
-    head.m = high_half(scale);
+    head.m = scale_half(scale >> 16);
   }
   if (dtype == kQ3_K) head.scales = q3k_scales(words.xyz);
   if (dtype == kQ4_K || dtype == kQ5_K) head.scales = k_scales(words.xyz);
@@ -206,7 +215,8 @@ struct Octet {
 
 Octet decode_small(uint dtype, BlockHead head, uvec2 codes, uint j) {
   if (dtype == kQ8_0) {
-    return Octet(head.d * signed_bytes_to_floats(codes.x), head.d * signed_bytes_to_floats(codes.y));
+    return Octet(head.d * signed_bytes_to_floats(codes.x),
+                 head.d * signed_bytes_to_floats(codes.y));
   }
   if (dtype == kIq4_nl) {
     return Octet(head.d * iq4_values(low_nibbles(codes.x)),
@@ -288,8 +298,8 @@ Octet decode_octet(uint dtype, BlockHead head, uvec2 codes, uint o) {
   return decode_k_quarters(dtype, head, codes, o);
 }
 
-// Eight neighbours of a plain type at `at`, of which `count` there are: zeros beyond. `aligned`: all
-// are there, at a multiple of 16 bytes.
+// Eight neighbours of a plain type at `at`, of which `count` there are: zeros beyond. `aligned`:
+// all are there, at a multiple of 16 bytes.
 Octet load_plain_octet(uint dtype, uint64_t at, int count, bool aligned) {
   if (aligned && dtype == kF32) return Octet(F32x4s(at).at[0], F32x4s(at).at[1]);
   if (aligned) {

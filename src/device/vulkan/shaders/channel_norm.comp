@@ -1,67 +1,54 @@
 #version 460
-// layer_norm over an axis that is not the last: a lane a line, whose neighbours take the lines beside
-// it. A lane reads and writes its own line only, so that the output may lie over x.
+// layer_norm over any axis. Some lanes share a line; only its length decides how many (rule 17).
 #define OPERANDS 5
-struct Params {
-  uint outer, channels, inner;  // lines: outer * inner of them; elements of a line lie `inner` apart
-  uint outer_per_leading;     // outer indices to one of axis 0
-  float eps;
-};
-#include "kernel.glsl"
-#include "types.glsl"
+#include "lines.glsl"
 
-const uint kNone = 255;  // instead of a dtype: there is no such operand
 layout(constant_id = 1) const uint kType = kF32;  // of x and the output
-layout(constant_id = 2) const uint kWeight = kNone;
-layout(constant_id = 3) const uint kBias = kNone;
+layout(constant_id = 2) const uint kWeight = 255;
+layout(constant_id = 3) const uint kBias = 255;
+layout(constant_id = 4) const uint kPieces = 1;
+const uint kNone = 255;  // instead of a dtype: there is no such operand
 
 const uint kX = 0, kWeights = 1, kBiases = 2, kOut = 3, kExtent = 4;
-const uint kApart = 4;  // sums that are taken apart, for they are more exact
+const uint kLines = kGroupSize / kPieces;
 
-float load_x(uint64_t line, uint i) {
-  return load_float(kType, line, i * params.inner);
+shared float sums[kGroupSize];
+
+// Of the lanes that share a line. All invocations must come.
+float line_sum(float value) {
+  const uint lane = gl_LocalInvocationIndex;
+  sums[lane] = value;
+  barrier();
+  float total = sums[lane % kLines];
+  for (uint piece = 1u; piece < kPieces; ++piece) total += sums[piece * kLines + lane % kLines];
+  barrier();  // before they are used again
+  return total;
 }
 
-float sum_of_powers(uint64_t line, float mean, bool squared) {
-  vec4 total = vec4(0.0);
-  const uint whole = params.channels / kApart * kApart;
-  for (uint i = 0u; i < whole; i += kApart) {
-    vec4 x = vec4(load_x(line, i), load_x(line, i + 1u), load_x(line, i + 2u),
-                  load_x(line, i + 3u)) - mean;
-    total += squared ? x * x : x;
-  }
-  for (uint i = whole; i < params.channels; ++i) {
-    const float x = load_x(line, i) - mean;
-    total.x += squared ? x * x : x;
-  }
-  return (total.x + total.z) + (total.y + total.w);
-}
-
-void norm_line(uint64_t start) {
-  const uint64_t x = operand(kX) + start, target = operand(kOut) + start;
-  const float length = float(params.channels);
-  // The mean's rounding is itself averaged away by a second pass.
-  float mean = sum_of_powers(x, 0.0, false) / length;
-  mean += sum_of_powers(x, mean, false) / length;
-  const float scale = 1.0 / sqrt(sum_of_powers(x, mean, true) / length + params.eps);
-  for (uint i = 0u; i < params.channels; ++i) {
-    float y = (load_x(x, i) - mean) * scale;
-    if (kWeight != kNone) y *= load_float(kWeight, operand(kWeights), i);
-    if (kBias != kNone) y += load_float(kBias, operand(kBiases), i);
-    store_float(kType, target, i * params.inner, y);
-  }
+float element(uint line, uint i) {
+  const uint64_t at = element_of(line, uint64_t(i), params.extent) * bytes_of(kType);
+  return load_float(kType, operand(kX) + at, 0u);
 }
 
 void norm_lines() {
-  uint outer = params.outer;
-  if (params.outer_per_leading > 0u) {
-    const uint leading = outer / params.outer_per_leading;
-    outer = live_rows(operand(kExtent), leading) * params.outer_per_leading;
+  const uint piece = gl_LocalInvocationIndex / kLines;
+  const uint line = group_index() * kLines + gl_LocalInvocationIndex % kLines;
+  const uint end = line < live_count(kExtent) ? params.extent : 0u;
+  const float count = float(params.extent);
+  float sum = 0.0, squares = 0.0;
+  for (uint i = piece; i < end; i += kPieces) sum += element(line, i);
+  const float mean = line_sum(sum) / count;
+  for (uint i = piece; i < end; i += kPieces) {
+    const float deviation = element(line, i) - mean;
+    squares += deviation * deviation;
   }
-  const uint number = group_index() * kGroupSize + gl_LocalInvocationIndex;
-  if (number < outer * params.inner) {
-    const uint64_t block = uint64_t(number / params.inner) * params.channels * params.inner;
-    norm_line((block + number % params.inner) * (kType == kF32 ? 4ul : 2ul));
+  const float scale = 1.0 / sqrt(line_sum(squares) / count + uintBitsToFloat(params.more));
+  for (uint i = piece; i < end; i += kPieces) {
+    float y = (element(line, i) - mean) * scale;
+    if (kWeight != kNone) y *= load_float(kWeight, operand(kWeights), i);
+    if (kBias != kNone) y += load_float(kBias, operand(kBiases), i);
+    const uint64_t at = element_of(line, uint64_t(i), params.extent) * bytes_of(kType);
+    store_float(kType, operand(kOut) + at, 0u, y);
   }
 }
 

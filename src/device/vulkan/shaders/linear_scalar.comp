@@ -63,7 +63,8 @@ struct Unit {
 // `count` of its elements are there.
 Unit load_plain_unit(uint64_t at, uint count) {
   const uint item = kType == kF32 ? 4u : 2u;
-  const Words words = load_bytes(at, kUnitElements * item, kWhole ? kUnitElements * item : count * item);
+  const uint bytes = kUnitElements * item;
+  const Words words = load_bytes(at, bytes, kWhole ? bytes : count * item);
   Unit unit;
   [[unroll]] for (uint j = 0u; j < kUnitOctets; ++j) {
     float values[8];
@@ -129,7 +130,8 @@ Unit load_super_unit(uint64_t block, BlockHead head, uint i) {
   const uint bytes = nibbles ? 16u : 8u;
   const Words low = load_bytes(block + offsets.x, bytes, bytes);
   Words second = low, high = low;
-  if (kType == kQ6_K) second = load_bytes(block + offsets.x + 32u, bytes, bytes);  // quarters 1 and 3
+  // q6_K's quarters 1 and 3.
+  if (kType == kQ6_K) second = load_bytes(block + offsets.x + 32u, bytes, bytes);
   if (has_second_word(kType)) high = load_bytes(block + offsets.y, bytes, bytes);
   Unit unit;
   [[unroll]] for (uint j = 0u; j < kUnitOctets; ++j) {
@@ -150,6 +152,11 @@ float load_term(uint64_t row, uint element) {
   return element < params.depth ? term : 0.0;
 }
 
+vec4 load_run_of_x(uint64_t row, uint element) {
+  return vec4(load_term(row, element), load_term(row, element + 1u), load_term(row, element + 2u),
+              load_term(row, element + 3u));
+}
+
 // Octet `o` of the block that begins at element `first`, the same in all lanes.
 Octet load_shared_x(uint64_t row, uint first, uint o) {
   const uvec2 runs = first + octet_runs(kType, o);
@@ -157,17 +164,16 @@ Octet load_shared_x(uint64_t row, uint first, uint o) {
     const uint lane = sharing_lane();
     return share_octet(load_term(row, (lane < 4u ? runs.x : runs.y - 4u) + lane));
   }
-  return Octet(vec4(load_term(row, runs.x), load_term(row, runs.x + 1u), load_term(row, runs.x + 2u),
-                    load_term(row, runs.x + 3u)),
-               vec4(load_term(row, runs.y), load_term(row, runs.y + 1u), load_term(row, runs.y + 2u),
-                    load_term(row, runs.y + 3u)));
+  return Octet(load_run_of_x(row, runs.x), load_run_of_x(row, runs.y));
 }
 
 // ---- Products
 
 const uint kSums = kRows * kColumns;
 
-void add_unit(inout float totals[kSums], uint64_t x[kRows], Unit w[kColumns], uint first, uint unit) {
+// Unit `unit` of the block that begins at element `first`.
+void add_unit(inout float totals[kSums], uint64_t x[kRows], Unit w[kColumns], uint first,
+              uint unit) {
   [[unroll]] for (uint r = 0u; r < kRows; ++r) {
     float sums[kColumns];
     [[unroll]] for (uint j = 0u; j < kUnitOctets; ++j) {

@@ -60,8 +60,8 @@ float load_term(uint64_t line, int stride, uint k) {
   return load_float(kType, line + uint64_t(int64_t(k) * stride * int(kItem)), 0u);
 }
 
-// Terms 8 o to 8 o + 7 of a line, zeros beyond its end. `dense`: they lie side by side; `wide`: then
-// try to read them 16 bytes at a time.
+// Terms 8 o to 8 o + 7 of a line, zeros beyond its end. `dense`: they lie side by side; `wide`:
+// then try to read them 16 bytes at a time.
 Octet load_terms(uint64_t line, int stride, uint o, bool dense, bool wide) {
   const int count = int(params.depth) - int(8u * o);
   if (dense) {

@@ -1,7 +1,7 @@
 #version 460
-// Matmul, a lane for each column. Neighbouring lanes read neighbouring columns of b, so this is also
-// the form for a few rows. All lanes need the same terms of a: eight of them load one of an octet's
-// each, and pass them on.
+// Matmul, a lane for each column. Neighbouring lanes read neighbouring columns of b, so this is
+// also the form for a few rows. All lanes need the same terms of a: eight of them load one of an
+// octet's each, and pass them on.
 #include "matmul.glsl"
 #include "share.glsl"
 

@@ -1,5 +1,5 @@
-// Octets that all lanes need: eight lanes load a term each and pass it on. Include after blocks.glsl;
-// all lanes must come. Only where kCanShare, which asks for subgroups of eight lanes or more.
+// Octets that all lanes need: eight lanes load a term each and pass it on, and all lanes must come.
+// Only where kCanShare, which asks for subgroups of eight lanes or more. Include after blocks.glsl.
 #ifdef MINIMAL
 const bool kCanShare = false;
 uint sharing_lane() {

@@ -40,7 +40,9 @@ void add_unit(inout float totals[kLaneSums]) {
     [[unroll]] for (uint i = 0u; i < kLaneSums; ++i) sums[i] = 0.0;
     [[unroll]] for (uint k = 8u * j; k < 8u * j + 8u; ++k) {
       float x[kLaneRows], w[kLaneColumns];
-      [[unroll]] for (uint r = 0u; r < kLaneRows; ++r) x[r] = tile_x[k * kTileRows + lane_row() + r];
+      [[unroll]] for (uint r = 0u; r < kLaneRows; ++r) {
+        x[r] = tile_x[k * kTileRows + lane_row() + r];
+      }
       [[unroll]] for (uint c = 0u; c < kLaneColumns; ++c) {
         w[c] = tile_w[k * kTileColumns + lane_column() + c];
       }
@@ -50,7 +52,9 @@ void add_unit(inout float totals[kLaneSums]) {
         }
       }
     }
-    [[unroll]] for (uint i = 0u; i < kLaneSums; ++i) unit[i] = j == 0u ? sums[i] : unit[i] + sums[i];
+    [[unroll]] for (uint i = 0u; i < kLaneSums; ++i) {
+      unit[i] = j == 0u ? sums[i] : unit[i] + sums[i];
+    }
   }
   [[unroll]] for (uint i = 0u; i < kLaneSums; ++i) totals[i] += unit[i];
 }
