@@ -47,6 +47,7 @@ constexpr PrepareFamily family() {
   if constexpr (one_of<T, ScatterAxis>) return prepare_scatter_axis;
   if constexpr (one_of<T, Pad>) return prepare_pad;
   if constexpr (one_of<T, ChannelNorm>) return prepare_channel_norm;
+  if constexpr (one_of<T, GroupNorm>) return prepare_group_norm;
   if constexpr (one_of<T, SelectiveScan>) return prepare_selective_scan;
   if constexpr (one_of<T, Conv>) return prepare_conv;
   if constexpr (one_of<T, Im2col>) return prepare_im2col;

@@ -164,6 +164,7 @@ Prepared prepare_gather_axis(const PrepareArgs&);  // gather_axis
 Prepared prepare_scatter_axis(const PrepareArgs&);    // scatter_axis
 Prepared prepare_pad(const PrepareArgs&);             // pad
 Prepared prepare_channel_norm(const PrepareArgs&);    // channel_norm
+Prepared prepare_group_norm(const PrepareArgs&);      // group_norm
 Prepared prepare_selective_scan(const PrepareArgs&);  // selective_scan
 Prepared prepare_conv(const PrepareArgs&);            // conv
 Prepared prepare_im2col(const PrepareArgs&);          // im2col

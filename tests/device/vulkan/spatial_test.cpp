@@ -106,6 +106,21 @@ TEST_F(VulkanChannelNorm, EveryDtypeAxisAndPart) {
   expect_rows_alone(device(), ChannelNorm{1, 1e-5f, false, false}, {x});
 }
 
+TEST_F(VulkanChannelNorm, GroupsOfEveryDtypeAndPart) {
+  Random random(8);
+  for (const DType dtype : kFloatLike) {
+    const Tensor x = random_tensor(dtype, {3, 4, 5, 12}, random);
+    const Tensor weight = random_tensor(dtype, {12}, random);
+    const Tolerance tolerance = dtype == DType::f32 ? Tolerance{8, 3e-6} : Tolerance{0.53, 3e-6};
+    for (const std::int64_t groups : {1, 3, 12}) {
+      expect_conformance(device(), GroupNorm{groups, 1e-5f, true, true}, {x, weight, weight},
+                         tolerance);
+    }
+    expect_conformance(device(), GroupNorm{2, 1e-5f, false, false}, {x}, tolerance);
+    expect_rows_alone(device(), GroupNorm{2, 1e-5f, false, false}, {x});
+  }
+}
+
 TEST_F(VulkanSelectiveScan, StatesStepsAndGroups) {
   Random random(7);
   for (const std::int64_t states : {1, 5, 16}) {
