@@ -35,7 +35,7 @@ constexpr PrepareFamily family() {
   if constexpr (one_of<T, Cast>) return prepare_cast;
   if constexpr (one_of<T, GatherRows, WriteRows, Feed>) return prepare_rows;
   if constexpr (one_of<T, Rope, RopeTable, RopeWriteRows>) return prepare_rope;
-  if constexpr (one_of<T, Linear>) return prepare_linear;
+  if constexpr (one_of<T, Linear, GroupedLinear>) return prepare_linear;
   if constexpr (one_of<T, Matmul>) return prepare_matmul;
   if constexpr (one_of<T, Reduce, Softmax>) return prepare_reduce;
   if constexpr (one_of<T, Attend>) return prepare_attend;

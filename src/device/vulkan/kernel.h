@@ -153,7 +153,7 @@ Prepared prepare_rows(const PrepareArgs&);         // gather_rows, write_rows, f
 Prepared prepare_rope(const PrepareArgs&);         // rope, rope_table, rope_write_rows
 Prepared prepare_reduce(const PrepareArgs&);       // reduce, softmax
 Prepared prepare_norm(const PrepareArgs&);         // rms_norm, add_rms_norm, layer_norm
-Prepared prepare_linear(const PrepareArgs&);       // linear
+Prepared prepare_linear(const PrepareArgs&);       // linear, grouped_linear
 Prepared prepare_matmul(const PrepareArgs&);       // matmul
 Prepared prepare_attention(const PrepareArgs&);    // attention
 Prepared prepare_attend(const PrepareArgs&);       // attend
