@@ -1,10 +1,17 @@
 // Convolution, im2col, pooling and resizing over one to three spatial axes.
 #include <cmath>
 
-#include "device/cpu_levels.h"
+#include "device/on_device.h"
 
 namespace heddle::test {
 namespace {
+
+class Convolutions : public OnDevice {};
+HEDDLE_ON_DEVICES(Convolutions);
+class Pools : public OnDevice {};
+HEDDLE_ON_DEVICES(Pools);
+class Resizes : public OnDevice {};
+HEDDLE_ON_DEVICES(Resizes);
 
 Windows plain_windows(std::size_t axes) {
   const Dims ones(axes, 1), zeros(axes, 0);
@@ -59,51 +66,52 @@ Tolerance conv_tolerance(DType dtype, const Shape& w) {
   return {dtype == DType::f32 || dtype == DType::f64 ? 1 : 0.6, epsilon * 4 * (depth + 4)};
 }
 
-TEST(Conv, EveryDtypeAndGeometry) {
-  at_every_level([] {
+TEST_P(Convolutions, EveryDtypeAndGeometry) {
+  at_every_level_on_device([] {
     Random random(1);
     for (const ConvCase& c : conv_cases()) {
       for (const DType dtype : kFloats) {
-        expect_on_cpu(Conv{c.windows, c.groups, c.flip},
-                      {random_tensor(dtype, c.x, random), random_tensor(dtype, c.w, random)},
-                      conv_tolerance(dtype, c.w));
+        expect_on_device(Conv{c.windows, c.groups, c.flip},
+                         {random_tensor(dtype, c.x, random), random_tensor(dtype, c.w, random)},
+                         conv_tolerance(dtype, c.w));
       }
     }
   });
 }
 
-TEST(Conv, RowsAlone) {
-  at_every_level([] {
+TEST_P(Convolutions, RowsAlone) {
+  at_every_level_on_device([] {
     Random random(2);
     for (const ConvCase& c : conv_cases()) {
       if (c.x[0] < 2 || elements(c.x) == 0 || c.w[0] == 0) continue;
       for (const DType dtype : kFloatLike) {
-        expect_rows_alone(cpu_device(), Conv{c.windows, c.groups, c.flip},
-                          {random_tensor(dtype, c.x, random), random_tensor(dtype, c.w, random)});
+        expect_rows_alone_on_device(
+            Conv{c.windows, c.groups, c.flip},
+            {random_tensor(dtype, c.x, random), random_tensor(dtype, c.w, random)});
       }
     }
   });
 }
 
-TEST(Conv, NanAndInfinitySpreadOnlyWhereTheyAreRead) {
+TEST_P(Convolutions, NanAndInfinitySpreadOnlyWhereTheyAreRead) {
   // Padding is no operand: zeros are never multiplied with infinite weights.
   for (const DType dtype : kFloats) {
-    expect_on_cpu(Conv{{{1}, {1}, {1}, {1}, {1}}}, {tensor_of(dtype, {1, 3, 1}, {1, NAN, 2}),
-                                                    tensor_of(dtype, {2, 2, 1}, {1, 2, 3, 4})});
+    expect_on_device(Conv{{{1}, {1}, {1}, {1}, {1}}}, {tensor_of(dtype, {1, 3, 1}, {1, NAN, 2}),
+                                                       tensor_of(dtype, {2, 2, 1}, {1, 2, 3, 4})});
   }
 }
 
-TEST(Im2col, EveryDtypeAndGeometry) {
+TEST_P(Convolutions, Im2colOfEveryDtypeAndGeometry) {
   Random random(3);
   for (const DType dtype : kPlain) {
     for (const ConvCase& c : conv_cases()) {
       if (c.w[0] == 0) continue;
       const Dims window(std::span(c.w.begin() + 1, c.w.size() - 2));
-      expect_on_cpu(Im2col{window, c.windows}, {random_tensor(dtype, c.x, random)});
+      expect_on_device(Im2col{window, c.windows}, {random_tensor(dtype, c.x, random)});
     }
   }
-  expect_rows_alone(cpu_device(), Im2col{{2, 3}, plain_windows(2)},
-                    {random_tensor(DType::f16, {3, 4, 5, 2}, random)});
+  expect_rows_alone_on_device(Im2col{{2, 3}, plain_windows(2)},
+                              {random_tensor(DType::f16, {3, 4, 5, 2}, random)});
 }
 
 // ---- Pool
@@ -126,36 +134,36 @@ std::vector<PoolCase> pool_cases() {
   };
 }
 
-TEST(Pool, EveryKindDtypeAndGeometry) {
+TEST_P(Pools, EveryKindDtypeAndGeometry) {
   Random random(4);
   for (const PoolCase& c : pool_cases()) {
     for (const DType dtype : kPlain) {
       if (is_floating(dtype) || is_integer(dtype)) {
-        expect_on_cpu(Pool{PoolKind::max, c.window, c.stride, c.low, c.high},
-                      {random_tensor(dtype, c.x, random, {-9, 9, true})});
+        expect_on_device(Pool{PoolKind::max, c.window, c.stride, c.low, c.high},
+                         {random_tensor(dtype, c.x, random, {-9, 9, true})});
       }
       if (!is_floating(dtype)) continue;
       for (const bool count_padding : {false, true}) {
         const double epsilon = dtype == DType::f64 ? 0x1p-50 : 0x1p-21;
         const Tolerance tolerance{dtype == DType::f32 || dtype == DType::f64 ? 2 : 0.51, epsilon};
-        expect_on_cpu(Pool{PoolKind::mean, c.window, c.stride, c.low, c.high, count_padding},
-                      {random_tensor(dtype, c.x, random)}, tolerance);
+        expect_on_device(Pool{PoolKind::mean, c.window, c.stride, c.low, c.high, count_padding},
+                         {random_tensor(dtype, c.x, random)}, tolerance);
       }
     }
   }
 }
 
-TEST(Pool, RowsAlone) {
+TEST_P(Pools, RowsAlone) {
   Random random(5);
   for (const PoolKind kind : {PoolKind::max, PoolKind::mean}) {
-    expect_rows_alone(cpu_device(), Pool{kind, {2, 3}, {2, 3}, {0, 2}, {1, 0}},
-                      {random_tensor(DType::f16, {4, 5, 7, 3}, random)});
+    expect_rows_alone_on_device(Pool{kind, {2, 3}, {2, 3}, {0, 2}, {1, 0}},
+                                {random_tensor(DType::f16, {4, 5, 7, 3}, random)});
   }
 }
 
 // ---- Resize
 
-TEST(Resize, EveryDtypeKindAndSize) {
+TEST_P(Resizes, EveryDtypeKindAndSize) {
   Random random(6);
   const std::pair<Shape, Dims> cases[] = {
       {{2, 5, 3}, {5}},       {{2, 5, 3}, {10}},
@@ -168,22 +176,22 @@ TEST(Resize, EveryDtypeKindAndSize) {
   for (const auto& [shape, size] : cases) {
     for (const bool align_corners : {false, true}) {
       for (const DType dtype : kPlain) {
-        expect_on_cpu(Resize{ResizeKind::nearest, size, align_corners},
-                      {random_tensor(dtype, shape, random)});
+        expect_on_device(Resize{ResizeKind::nearest, size, align_corners},
+                         {random_tensor(dtype, shape, random)});
         if (!is_floating(dtype)) continue;
         const double epsilon = dtype == DType::f64 ? 0x1p-50 : 0x1p-21;
         const Tolerance tolerance{dtype == DType::f32 || dtype == DType::f64 ? 2 : 0.51, epsilon};
-        expect_on_cpu(Resize{ResizeKind::linear, size, align_corners},
-                      {random_tensor(dtype, shape, random)}, tolerance);
+        expect_on_device(Resize{ResizeKind::linear, size, align_corners},
+                         {random_tensor(dtype, shape, random)}, tolerance);
       }
     }
   }
 }
 
-TEST(Resize, PlacesByHand) {
+TEST_P(Resizes, PlacesByHand) {
   const auto resized = [](Resize op, std::vector<double> x) {
     const Tensor in = tensor_of(DType::f32, {1, static_cast<std::int64_t>(x.size()), 1}, x);
-    const Ran ran = run_op(cpu_device(), op, {in});
+    const Ran ran = run_op(device(), op, {in});
     return decode(ran.outputs.at(0).operand, ran.outputs.at(0).bytes.data()).real;
   };
   using Row = std::vector<Number>;
@@ -196,10 +204,10 @@ TEST(Resize, PlacesByHand) {
   EXPECT_EQ(resized({ResizeKind::linear, {1}, true}, {7, 2, 3}), (Row{7}));
 }
 
-TEST(Resize, RowsAlone) {
+TEST_P(Resizes, RowsAlone) {
   Random random(7);
-  expect_rows_alone(cpu_device(), Resize{ResizeKind::linear, {4, 2}},
-                    {random_tensor(DType::f16, {4, 3, 5, 3}, random)});
+  expect_rows_alone_on_device(Resize{ResizeKind::linear, {4, 2}},
+                              {random_tensor(DType::f16, {4, 3, 5, 3}, random)});
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ constexpr PrepareFamily family() {
   if constexpr (one_of<T, Cast>) return prepare_cast;
   if constexpr (one_of<T, GatherRows, WriteRows, Feed>) return prepare_rows;
   if constexpr (one_of<T, Rope, RopeTable, RopeWriteRows>) return prepare_rope;
-  if constexpr (one_of<T, Linear>) return prepare_linear;
+  if constexpr (one_of<T, Linear, GroupedLinear>) return prepare_linear;
   if constexpr (one_of<T, Matmul>) return prepare_matmul;
   if constexpr (one_of<T, Reduce, Softmax>) return prepare_reduce;
   if constexpr (one_of<T, Attend>) return prepare_attend;
@@ -49,6 +49,7 @@ constexpr PrepareFamily family() {
   if constexpr (one_of<T, ChannelNorm>) return prepare_channel_norm;
   if constexpr (one_of<T, GroupNorm>) return prepare_group_norm;
   if constexpr (one_of<T, SelectiveScan>) return prepare_selective_scan;
+  if constexpr (one_of<T, Conv>) return prepare_conv;
   if constexpr (one_of<T, Im2col>) return prepare_im2col;
   if constexpr (one_of<T, Pool>) return prepare_pool;
   if constexpr (one_of<T, Resize>) return prepare_resize;

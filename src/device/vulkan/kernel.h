@@ -153,7 +153,7 @@ Prepared prepare_rows(const PrepareArgs&);         // gather_rows, write_rows, f
 Prepared prepare_rope(const PrepareArgs&);         // rope, rope_table, rope_write_rows
 Prepared prepare_reduce(const PrepareArgs&);       // reduce, softmax
 Prepared prepare_norm(const PrepareArgs&);         // rms_norm, add_rms_norm, layer_norm
-Prepared prepare_linear(const PrepareArgs&);       // linear
+Prepared prepare_linear(const PrepareArgs&);       // linear, grouped_linear
 Prepared prepare_matmul(const PrepareArgs&);       // matmul
 Prepared prepare_attention(const PrepareArgs&);    // attention
 Prepared prepare_attend(const PrepareArgs&);       // attend
@@ -166,6 +166,7 @@ Prepared prepare_pad(const PrepareArgs&);             // pad
 Prepared prepare_channel_norm(const PrepareArgs&);    // channel_norm
 Prepared prepare_group_norm(const PrepareArgs&);      // group_norm
 Prepared prepare_selective_scan(const PrepareArgs&);  // selective_scan
+Prepared prepare_conv(const PrepareArgs&);            // conv
 Prepared prepare_im2col(const PrepareArgs&);          // im2col
 Prepared prepare_pool(const PrepareArgs&);            // pool
 Prepared prepare_resize(const PrepareArgs&);          // resize

@@ -24,11 +24,21 @@ bool quantises(const Op& op, const std::vector<Tensor>& inputs) {
   return is_block(to) && to != from && (to != DType::q8_0 || from == DType::f64);
 }
 
+/// Interpolating doubles, and state spaces of no states or of more than a lane holds.
+bool is_beyond_kernels(const Op& op, const std::vector<Tensor>& inputs) {
+  if (const auto* resize = std::get_if<Resize>(&op)) {
+    return resize->kind == ResizeKind::linear && inputs[0].operand.spec.dtype == DType::f64;
+  }
+  if (!std::holds_alternative<SelectiveScan>(op)) return false;
+  const std::int64_t states = inputs[2].operand.spec.shape[1];
+  return states == 0 || states > 64;
+}
+
 bool may_refuse(const Op& op, const std::vector<Tensor>& inputs) {
   const auto has = [&](const auto& property) { return std::ranges::any_of(inputs, property); };
   const auto packed = [](const Tensor& x) { return x.operand.layout.kind != LayoutKind::strided; };
   const auto strided = [](const Tensor& x) { return !is_contiguous(x.operand); };
-  if (has(packed) || quantises(op, inputs)) return true;
+  if (has(packed) || quantises(op, inputs) || is_beyond_kernels(op, inputs)) return true;
   if (std::holds_alternative<RopeTable>(op) && has(strided)) return true;
   return !inputs.empty() && computes_on_complex(op, inputs[0].operand.spec.dtype);
 }

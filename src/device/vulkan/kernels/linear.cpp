@@ -1,5 +1,6 @@
 // Linear: rows of f32 activations against weights [out, in] of floats or blocks. Two weights of a
-// type share a dispatch, which is as many as push constants hold.
+// type share a dispatch, which is as many as push constants hold. GroupedLinear takes the form for
+// few rows, a row at a time.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -142,9 +143,59 @@ std::string add_weights(KernelMaker& maker, const PrepareArgs& args, const Rows&
   return {};
 }
 
+struct GroupedParams {
+  Params params;
+  std::uint32_t experts;
+};
+
+std::string grouped_problem(const PrepareArgs& args) {
+  for (const OperandSpec& input : args.inputs) {
+    if (input.layout.kind == LayoutKind::strided && is_contiguous(input)) continue;
+    return fmt::format("grouped_linear: operands must be contiguous, one is {}", to_string(input));
+  }
+  const TensorSpec &x = args.inputs[0].spec, &weights = args.inputs[1].spec;
+  if (!has_kernel(weights.dtype)) {
+    return fmt::format("grouped_linear: weights of {} have no kernel", to_string(weights.dtype));
+  }
+  for (const std::int64_t extent : {x.shape[0], x.shape[1], weights.shape[0], weights.shape[1]}) {
+    if (extent <= kMostIndex) continue;
+    return fmt::format("grouped_linear: an axis of {}, at most {}", extent, kMostIndex);
+  }
+  if (x.shape[0] * ceil_div(weights.shape[1], kVectorColumns) > ~std::uint32_t{0}) {
+    return fmt::format("grouped_linear: {} by {} are more workgroups than a dispatch can count",
+                       to_string(x), to_string(weights));
+  }
+  return {};
+}
+
+Prepared prepare_grouped(const PrepareArgs& args) {
+  if (std::string reason = grouped_problem(args); !reason.empty()) return refuse(reason);
+  const TensorSpec &x = args.inputs[0].spec, &weights = args.inputs[1].spec;
+  const auto word = [](std::int64_t n) { return static_cast<std::uint32_t>(n); };
+  const std::int64_t rows = x.shape[0], columns = weights.shape[1];
+  KernelMaker maker(args);
+  maker.traits.honours_extent = true;
+  if (rows == 0 || columns == 0) return maker.finish();
+  const std::uint32_t groups = word(ceil_div(columns, kVectorColumns));
+  maker.dispatch({.shader = "grouped_linear",
+                  .group_size = vector_lanes(args.limits),
+                  .constants = {static_cast<std::uint32_t>(weights.dtype), 1, kVectorColumns},
+                  .grid = make_grid({.count = rows}, 1, groups),
+                  .operands = {input(0), input(1), input(2), output(0), nothing(), extent()}},
+                 GroupedParams{.params = {.rows = word(rows),
+                                          .rows_per_extent = 1,
+                                          .depth = word(x.shape[1]),
+                                          .columns = {word(columns), 0},
+                                          .first_column_groups = groups,
+                                          .column_groups = groups},
+                               .experts = word(weights.shape[0])});
+  return maker.finish();
+}
+
 }  // namespace
 
 Prepared prepare_linear(const PrepareArgs& args) {
+  if (std::holds_alternative<GroupedLinear>(args.op)) return prepare_grouped(args);
   if (std::string reason = problem(args); !reason.empty()) return refuse(std::move(reason));
   const Rows rows = rows_of(args.inputs[0].spec.shape);
   KernelMaker maker(args);

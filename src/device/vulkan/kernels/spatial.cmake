@@ -1,4 +1,6 @@
 target_sources(heddle PRIVATE ${CMAKE_CURRENT_LIST_DIR}/spatial.cpp)
+vulkan_shader(conv)
+vulkan_shader(conv_f64 conv FULL_ONLY -DDOUBLES)
 vulkan_shader(im2col)
 vulkan_shader(resize)
 vulkan_shader(pool_f32 pool -DACCUMULATOR_F32)

@@ -1,4 +1,4 @@
-// Windows laid out side by side, pooling and resizing of channels-last tensors.
+// Windows laid out side by side, convolution, pooling and resizing of channels-last tensors.
 #include <array>
 #include <cstdlib>
 
@@ -12,11 +12,12 @@ namespace heddle::vulkan {
 namespace {
 
 constexpr std::size_t kAxes = 3;
+constexpr std::int64_t kMostElements = (std::int64_t{1} << 31) - 1;
 using Counts = std::array<std::uint32_t, kAxes>;
 using Numbers = std::array<std::int32_t, kAxes>;
 
 struct SpatialParams {  // spatial.glsl's
-  std::uint32_t rows, per_row, channels;
+  std::uint32_t rows, per_row, channels, outputs, groups;
   Counts size, out_size, window;
   Numbers stride, low, kernel_dilation, input_dilation;
 };
@@ -67,10 +68,9 @@ std::string problem_of(const PrepareArgs& args, const Axes& axes) {
                        to_string(x));
   }
   if (std::string why = narrow_refusal(args, out.spec.dtype); !why.empty()) return why;
-  constexpr std::int64_t kMost = (std::int64_t{1} << 31) - 1;
-  if (elements(x.spec.shape) > kMost || elements(out.spec.shape) > kMost) {
+  if (elements(x.spec.shape) > kMostElements || elements(out.spec.shape) > kMostElements) {
     return fmt::format("{}: {} to {}, of at most {} elements each", name(args.op), to_string(x),
-                       to_string(out), kMost);
+                       to_string(out), kMostElements);
   }
   constexpr std::int64_t kMostPlace = std::int64_t{1} << 29;  // a sum of three is an i32
   for (std::size_t i = 0; i < axes.stride.size(); ++i) {
@@ -141,6 +141,37 @@ Prepared prepare_resize(const PrepareArgs& args) {
   return element_kernel(args, {}, "resize",
                         {linear, static_cast<std::uint32_t>(dtype),
                          static_cast<std::uint32_t>(item_size(dtype)), op.align_corners});
+}
+
+Prepared prepare_conv(const PrepareArgs& args) {
+  const auto& op = std::get<Conv>(args.op);
+  const OperandSpec& weights = args.inputs[1];
+  const Windows& windows = op.windows;
+  const Axes axes{spatial_of(weights.spec.shape), windows.stride, windows.padding_low,
+                  windows.kernel_dilation, windows.input_dilation};
+  if (std::string problem = problem_of(args, axes); !problem.empty()) return refuse(problem);
+  if (!is_contiguous(weights) || elements(weights.spec.shape) > kMostElements) {
+    return refuse(fmt::format("conv: weights must be contiguous, of at most {} elements, not {}",
+                              kMostElements, to_string(weights)));
+  }
+  const DType dtype = weights.spec.dtype;
+  if (dtype == DType::f64 && !args.limits.float64) {
+    return refuse("conv: the device has no f64 arithmetic");
+  }
+  KernelMaker maker(args);
+  maker.traits.honours_extent = true;
+  SpatialParams params = params_of(args, axes);
+  params.outputs = static_cast<std::uint32_t>(weights.spec.shape[0]);
+  params.groups = static_cast<std::uint32_t>(op.groups);
+  const std::uint32_t group = walk_group(args.limits);
+  if (params.rows == 0 || params.per_row == 0) return maker.finish();
+  maker.dispatch({.shader = dtype == DType::f64 ? "conv_f64" : "conv",
+                  .group_size = group,
+                  .constants = {static_cast<std::uint32_t>(dtype), op.flip},
+                  .grid = grid_of_rows(params.rows, params.per_row, group),
+                  .operands = {input(0), input(1), output(0), extent()}},
+                 params);
+  return maker.finish();
 }
 
 }  // namespace heddle::vulkan

@@ -35,9 +35,12 @@ void norm_lines() {
   const uint line = group_index() * kLines + gl_LocalInvocationIndex % kLines;
   const uint end = line < live_count(kExtent) ? params.extent : 0u;
   const float count = float(params.extent);
-  float sum = 0.0, squares = 0.0;
+  float sum = 0.0, rest = 0.0, squares = 0.0;
   for (uint i = piece; i < end; i += kPieces) sum += element(line, i);
-  const float mean = line_sum(sum) / count;
+  float mean = line_sum(sum) / count;
+  // What the mean is off by would count as deviation where elements are nearly equal.
+  for (uint i = piece; i < end; i += kPieces) rest += element(line, i) - mean;
+  mean += line_sum(rest) / count;
   for (uint i = piece; i < end; i += kPieces) {
     const float deviation = element(line, i) - mean;
     squares += deviation * deviation;

@@ -36,9 +36,12 @@ float load(uint row, uint group, uint i) {
 void norm_group(uint row, uint group) {
   const uint count = params.positions * (params.channels / params.groups);
   const uint lane = gl_LocalInvocationIndex;
-  float sum = 0.0, squares = 0.0;
+  float sum = 0.0, rest = 0.0, squares = 0.0;
   for (uint i = lane; i < count; i += kGroupSize) sum += load(row, group, i);
-  const float mean = group_sum(sum) / float(count);
+  float mean = group_sum(sum) / float(count);
+  // What the mean is off by would count as deviation where elements are nearly equal.
+  for (uint i = lane; i < count; i += kGroupSize) rest += load(row, group, i) - mean;
+  mean += group_sum(rest) / float(count);
   for (uint i = lane; i < count; i += kGroupSize) {
     const float deviation = load(row, group, i) - mean;
     squares += deviation * deviation;

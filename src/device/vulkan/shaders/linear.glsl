@@ -1,10 +1,15 @@
 // What the forms of Linear share: where operands lie, and octets of them. Include first.
+// With EXPERTS defined, of GroupedLinear: rows choose their weights, by numbers that are in place of
+// the second weight.
 #define OPERANDS 6  // x, two weights, their results, the extent
 struct Params {
   uint rows, rows_per_extent;  // along axis 0 of x, and rows of each
   uint depth;
   uint columns[2];  // of each weight; 0 for the second if there is only one
   uint first_column_groups, column_groups;  // workgroups that share rows: the first weight's, all
+#ifdef EXPERTS
+  uint experts;
+#endif
 };
 #include "kernel.glsl"
 #include "types.glsl"
@@ -37,11 +42,13 @@ Place find_place(uint group) {
 uint64_t x_row(Place place, uint row) {
   return operand(0) + 4ul * (uint64_t(min(row, place.rows - 1u)) * params.depth);
 }
-uint64_t weight_row(Place place, uint column) {
+uint64_t weight_row_bytes() {
   const uint blocks = params.depth / block_elements(kType);
-  const uint64_t bytes = is_plain(kType) ? uint64_t(params.depth) * (kType == kF32 ? 4u : 2u)
-                                         : uint64_t(blocks) * block_bytes(kType);
-  return place.weights + bytes * min(column, place.columns - 1u);
+  return is_plain(kType) ? uint64_t(params.depth) * (kType == kF32 ? 4u : 2u)
+                         : uint64_t(blocks) * block_bytes(kType);
+}
+uint64_t weight_row(Place place, uint column) {
+  return place.weights + weight_row_bytes() * min(column, place.columns - 1u);
 }
 void store(Place place, uint row, uint column, float value) {
   if (row < place.rows && column < place.columns) {

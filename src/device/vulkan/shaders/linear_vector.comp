@@ -60,8 +60,30 @@ void multiply(Place place) {
   if (lane < kSums) store(place, first_row + lane % kRows, first_column + lane / kRows, total);
 }
 
+#ifdef EXPERTS
+// A workgroup has one row, so that all of it goes one way.
+void multiply_chosen(Place place) {
+  const int expert = I32s(operand(2)).at[place.row_group];
+  const bool beyond = expert >= int(params.experts);
+  report_index(beyond || expert < -1);
+  if (beyond || expert < 0) {
+    const uint column = place.column_group * kColumns + gl_LocalInvocationIndex;
+    if (gl_LocalInvocationIndex < kColumns) store(place, place.row_group, column, 0.0);
+  } else {
+    place.weights += weight_row_bytes() * place.columns * uint(expert);
+    multiply(place);
+  }
+}
+#endif
+
 void main() {
   const uint group = group_index();
   const Place place = find_place(group);
-  if (group < group_count() && place.row_group * kRows < place.rows) multiply(place);
+  if (group < group_count() && place.row_group * kRows < place.rows) {
+#ifdef EXPERTS
+    multiply_chosen(place);
+#else
+    multiply(place);
+#endif
+  }
 }

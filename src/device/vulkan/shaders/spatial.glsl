@@ -4,6 +4,7 @@
 struct Params {
   uint rows, per_row;  // batch entries, which an extent may cut; elements of the output in each
   uint channels;
+  uint outputs, groups;  // channels of a convolution's output, and groups of them
   uint size[3], out_size[3], window[3];  // of x, of the output, taps
   int stride[3], low[3], kernel_dilation[3], input_dilation[3];
 };
