@@ -475,7 +475,7 @@ TEST(MemoryPool, ThreadsFreeWhatOthersAllocate) {
       {
         const std::lock_guard lock(mutex);
         if (mine) shared.push_back(std::move(*mine));
-        if (shared.size() > 40 || (!mine && !shared.empty())) {
+        if (shared.size() > 200 || (!mine && !shared.empty())) {
           std::swap(shared[random() % shared.size()], shared.back());
           taken.emplace(std::move(shared.back()));
           shared.pop_back();

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "heddle/device.h"
 #include "heddle/llm.h"
 #include "support/shared_files.h"
 
@@ -55,22 +56,26 @@ struct Way {
   std::int64_t chunk = 512;
   DType kv_type = DType::f32;
   bool company = false;
+  Device* device = nullptr;  // none: the CPU
 };
 
 void PrintTo(const Way& way, std::ostream* out) {
   *out << (way.lazy ? "lazy" : "planned") << ", " << way.threads << " threads, chunk " << way.chunk
-       << ", kv " << to_string(way.kv_type) << (way.company ? ", in company" : "");
+       << ", kv " << to_string(way.kv_type) << (way.company ? ", in company" : "")
+       << (way.device ? ", on " : "") << (way.device ? way.device->name() : "");
 }
 
 /// Logits of every token. In company, three other sequences stand before, beside and after it.
 std::vector<float> logits_of(const std::shared_ptr<Model>& model,
                              const std::vector<TokenId>& tokens, const Way& way) {
-  Context context(model, {.n_ctx = 64,
-                          .n_seq_max = 4,
-                          .kv_type = way.kv_type,
-                          .chunk = way.chunk,
-                          .threads = way.threads,
-                          .lazy = way.lazy});
+  Context context(model,
+                  {.n_ctx = 64,
+                   .n_seq_max = 4,
+                   .kv_type = way.kv_type,
+                   .chunk = way.chunk,
+                   .threads = way.threads,
+                   .lazy = way.lazy,
+                   .devices = way.device ? std::vector{way.device} : std::vector<Device*>{}});
   if (!way.company) return context.step(context.create(), tokens, true);
   const std::vector<TokenId> reversed(tokens.rbegin(), tokens.rend());
   const std::span<const TokenId> others(reversed);
@@ -148,6 +153,55 @@ TEST_P(ReferenceLogits, DoNotDependOnCompanyChunksOrThreads) {
     }
   }
 }
+
+// Activations are float32 on GPUs, whatever the weights: what is left is rounding, and on some
+// drivers the accuracy of functions.
+constexpr double kGpuBound = 1e-5;
+
+class ReferenceLogitsOnVulkan : public testing::TestWithParam<ReferenceModel> {
+ protected:
+  void SetUp() override {
+    if (const std::string why = why_no_vulkan(); !why.empty()) {
+      GTEST_SKIP() << "no Vulkan device: " << why;
+    }
+    device_ = &find_device("vulkan:0");
+  }
+  Device* device_ = nullptr;
+};
+
+TEST_P(ReferenceLogitsOnVulkan, AreWithinBounds) {
+  const std::string name = GetParam().name;
+  HEDDLE_SHARED_FILE(path, "reference/tiny/tiny-" + name + ".gguf");
+  const std::shared_ptr<Model> model = Model::open(path);
+  const std::vector<TokenId> tokens = reference_tokens();
+  const std::vector<double> reference =
+      reference_logits(name, tokens.size() * static_cast<std::size_t>(model->config().n_vocab));
+  const std::vector<float> logits = logits_of(model, tokens, {.device = device_});
+  ASSERT_EQ(logits.size(), reference.size());
+  const double error = relative_error(logits, reference);
+  EXPECT_LE(error, kGpuBound);
+  RecordProperty("relative_error", fmt::format("{:.3g}", error));
+}
+
+TEST_P(ReferenceLogitsOnVulkan, DoNotDependOnCompanyOrChunks) {
+  HEDDLE_SHARED_FILE(path, "reference/tiny/tiny-" + std::string(GetParam().name) + ".gguf");
+  const std::shared_ptr<Model> model = Model::open(path);
+  const std::vector<TokenId> tokens = reference_tokens();
+  for (const DType kv_type : {DType::f32, DType::q8_0}) {
+    const std::vector<float> alone =
+        logits_of(model, tokens, {.kv_type = kv_type, .device = device_});
+    for (const Way& way : {Way{.chunk = 1, .kv_type = kv_type, .device = device_},
+                           Way{.chunk = 7, .kv_type = kv_type, .company = true, .device = device_},
+                           Way{.lazy = true, .kv_type = kv_type, .device = device_}}) {
+      const std::vector<float> logits = logits_of(model, tokens, way);
+      ASSERT_EQ(logits.size(), alone.size());
+      EXPECT_EQ(std::memcmp(logits.data(), alone.data(), alone.size() * sizeof(float)), 0)
+          << testing::PrintToString(way);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, ReferenceLogitsOnVulkan, testing::ValuesIn(kModels), test_name);
 
 INSTANTIATE_TEST_SUITE_P(Models, ReferenceLogits, testing::ValuesIn(kModels), test_name);
 

@@ -99,6 +99,12 @@ Walk make_walk(std::string_view op, const Shape& shape, std::span<const Dims> st
   return walk;
 }
 
+std::uint32_t Walk::rank() const {
+  const bool dense = extents.size() == 1 &&
+                     std::ranges::all_of(strides, [](const Dims& axes) { return axes[0] == 1; });
+  return dense ? 0 : static_cast<std::uint32_t>(extents.size());
+}
+
 void Walk::share_items(std::uint32_t per_item) {
   if (std::int64_t{per_row} * per_item > kMostUint) {
     refusal = fmt::format("rows of {} blocks of {} elements; at most {} elements", per_row,

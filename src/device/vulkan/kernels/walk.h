@@ -20,7 +20,8 @@ struct Walk {
   std::uint32_t rows = 1, per_row = 1;  // of axis 0 as it was, which an extent may cut
   std::string refusal;                  // why shaders cannot walk so; empty if they can
 
-  std::uint32_t rank() const { return static_cast<std::uint32_t>(extents.size()); }
+  /// As shaders have it: merged axes, or 0 where all operands lie contiguously.
+  std::uint32_t rank() const;
   /// For shaders in which several elements share an item's offsets: rows of elements.
   void share_items(std::uint32_t per_item);
   std::uint64_t count() const { return std::uint64_t{rows} * per_row; }

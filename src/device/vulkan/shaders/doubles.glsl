@@ -1,5 +1,5 @@
-// Doubles, whose properties are asked of their bits, as math.glsl asks those of floats. Include after
-// kernel.glsl.
+// Doubles, whose properties are asked of their bits, as math.glsl asks those of floats. Include
+// after kernel.glsl.
 TYPED_REFERENCE(F64s, double, 8)
 
 const uint kInfinityUpper = 0x7ff00000u;  // bits of the upper word

@@ -2,9 +2,9 @@
 // their kin be much worse than the few units in the last place that tests allow. They are built of
 // what it promises: sums and products rounded once, quotients good to 2.5 units, integers.
 //
-// Whether a number is NaN, infinite or zero is asked of its bits, since drivers may take for granted
-// that nothing is NaN, and may take subnormal numbers for zero. The polynomials are Chebyshev fits,
-// whose errors are given beside them.
+// Whether a number is NaN, infinite or zero is asked of its bits, since drivers may take for
+// granted that nothing is NaN, and may take subnormal numbers for zero. The polynomials are
+// Chebyshev fits, whose errors are given beside them.
 
 const uint kInfinityBits = 0x7f800000u;
 
@@ -51,8 +51,8 @@ float scaled(float x, int n) {
 
 // ---- Exponentials
 
-/// e^x = 2^n (1 + result), |result| < 0.42, with the same bits in every shader. ln 2 is split so that n times its high part is exact; the
-/// fit of (e^r - 1 - r) / r^2 is good to 1.4e-9.
+/// e^x = 2^n (1 + result), |result| < 0.42, with the same bits in every shader. ln 2 is split so
+/// that n times its high part is exact; the fit of (e^r - 1 - r) / r^2 is good to 1.4e-9.
 float exp_rest(float x, out int n) {
   const float bounded = clamp(x, -105.0, 90.0);
   const float whole = roundEven(bounded * 1.44269504);
@@ -195,8 +195,8 @@ vec2 sin_cos_near_zero(float r) {
   return vec2(r + r * s * p, 1.0 - (0.5 * s - s * s * q));
 }
 
-/// Sine and cosine of an angle of `turn` / 2^64 turns. What is left of the nearest quarter is turned
-/// into radians in integers, so that only the last step rounds.
+/// Sine and cosine of an angle of `turn` / 2^64 turns. What is left of the nearest quarter is
+/// turned into radians in integers, so that only the last step rounds.
 vec2 sin_cos_of_turn(uint64_t turn) {
   const uint quarter = uint((turn + (1ul << 61)) >> 62) & 3u;
   const int64_t rest = int64_t(turn - (uint64_t(quarter) << 62));
@@ -331,8 +331,8 @@ float sigmoid_of(float x) {
 float silu_of(float x) {
   return x * sigmoid_of(x);
 }
-/// e^(-factor x^2), factor 1 or 1/2, with its full relative accuracy: the square of x's high bits is
-/// exact.
+/// e^(-factor x^2), factor 1 or 1/2, with its full relative accuracy: the square of x's high bits
+/// is exact.
 float gauss(float x, float factor) {
   precise float high = uintBitsToFloat(floatBitsToUint(x) & 0xfffff000u);
   precise float rest = (x - high) * (x + high);
@@ -406,8 +406,8 @@ float fmod_of(float a, float b) {
   const uint small = uint(rest);
   const int shift = small == 0u ? 0 : min(23 - findMSB(small), exponent - 1);
   const uint significand = small << shift;
-  const uint bits = significand < 0x800000u ? significand
-                                            : (uint(exponent - shift) << 23) + significand - 0x800000u;
+  const uint normal = (uint(exponent - shift) << 23) + significand - 0x800000u;
+  const uint bits = significand < 0x800000u ? significand : normal;
   return copy_sign(uintBitsToFloat(bits), a);
 }
 /// Rounds towards minus infinity, as in Python and NumPy.
@@ -450,8 +450,8 @@ vec2 two_product(float a, float b) {  // exact
   precise float error = ((ah * bh - product) + ah * bl + al * bh) + al * bl;
   return vec2(product, error);
 }
-/// log2 of a finite x > 0, to 31 bits or more. log(m) = 2 artanh(s), s = (m-1)/(m+1), whose first term
-/// is kept in two floats (error of the others' fit 1.3e-9).
+/// log2 of a finite x > 0, to 31 bits or more. log(m) = 2 artanh(s), s = (m-1)/(m+1), whose first
+/// term is kept in two floats (error of the others' fit 1.3e-9).
 vec2 log2_in_two(float x) {
   int e;
   const float f = log_argument(x, e);

@@ -260,8 +260,8 @@ double arctan2_of(double y, double x) {
   const bool steep = a > b;
   const double larger = steep ? a : b, smaller = steep ? b : a;
   const bool none = is_zero(smaller) || is_infinite(larger);
-  double angle = arctan_below_one(none ? 0.0lf : larger > 1e307lf ? (smaller * 0.25lf) / (larger * 0.25lf)
-                                                                  : smaller / larger);
+  const double factor = larger > 1e307lf ? 0.25lf : 1.0lf;
+  double angle = arctan_below_one(none ? 0.0lf : (smaller * factor) / (larger * factor));
   if (steep) angle = kHalfPiDouble - (angle - kHalfPiDoubleRest);
   if (has_sign(x)) angle = 2.0lf * kHalfPiDouble - (angle - 2.0lf * kHalfPiDoubleRest);
   return copy_sign(angle, y);
@@ -397,7 +397,8 @@ double gelu_tanh_of(double x) {
 
 uint64_t significand_of(double x) {
   const uvec2 words = magnitude_words(x);
-  return packUint2x32(uvec2(words.x, (words.y & 0xfffffu) | (words.y < 0x100000u ? 0u : 0x100000u)));
+  const uint hidden = words.y < 0x100000u ? 0u : 0x100000u;
+  return packUint2x32(uvec2(words.x, (words.y & 0xfffffu) | hidden));
 }
 int exponent_of(double x) {
   return int(max(magnitude_words(x).y >> 20, 1u));
@@ -471,8 +472,8 @@ dvec2 log2_in_two(double x) {
       two_sum(2.0lf * s, 2.0lf * s_rest + s * square * artanh_rest(square));
   const dvec2 product = two_product(natural.x, 1.4426950408889634lf);
   const dvec2 sum = two_sum(double(e), product.x);
-  precise double rest =
-      sum.y + (product.y + (natural.x * 2.0355273740931033e-17lf + natural.y * 1.4426950408889634lf));
+  precise double small = natural.x * 2.0355273740931033e-17lf + natural.y * 1.4426950408889634lf;
+  precise double rest = sum.y + (product.y + small);
   return two_sum(sum.x, rest);
 }
 /// |x|^y of finite numbers but zero.

@@ -1,5 +1,5 @@
-// Making blocks of q8_0, one an invocation. Include after types.glsl and math.glsl. The 32 values wait
-// in shared memory, where each invocation sees only its own: that needs no barrier.
+// Making blocks of q8_0, one an invocation. Include after types.glsl and math.glsl. The 32 values
+// wait in shared memory, where each invocation sees only its own: that needs no barrier.
 
 shared float q8_0_values[32u * kGroupSize];
 

@@ -45,8 +45,8 @@ bool has_turn(int position) {
   return true;
 }
 
-/// (steps * frequency) / factor in 2^-64 turns, whole turns left out, by long division in base 2^32.
-/// Factors below 2^-40 count as that.
+/// (steps * frequency) / factor in 2^-64 turns, whole turns left out, by long division in base
+/// 2^32. Factors below 2^-40 count as that.
 uint64_t divided_turn(uint steps, uvec2 frequency, float factor) {
   const uint bits = magnitude_bits(factor);
   const uint64_t m = uint64_t((bits & 0x7fffffu) | 0x800000u);

@@ -7,12 +7,13 @@
 //   #include "walk.glsl"
 //
 // and gives a function `element(number)` that computes one element of those in the rows that count
-// (or, with OWN_COUNT defined, of as many as its `element_count()` says). offsets_of(number) says how
-// many items from its start, at bases[i], each walked operand has that element. Numbers are
+// (or, with OWN_COUNT defined, of as many as its `element_count()` says). offsets_of(number) says
+// how many items from its start, at bases[i], each walked operand has that element. Numbers are
 // row-major.
 //
 // `axes` holds the extents of all merged axes but the outermost, then the strides of each operand.
-// Only a walk of one axis may be of 2^32 items or more. EXTRA_PARAMS may name more members of Params.
+// Only a walk of one axis may be of 2^32 items or more. EXTRA_PARAMS may name more members of
+// Params.
 #ifndef EXTRA_PARAMS
 #define EXTRA_PARAMS
 #endif
@@ -24,7 +25,7 @@ struct Params {
 #include "kernel.glsl"
 #include "types.glsl"
 
-layout(constant_id = 1) const uint kRank = 1;
+layout(constant_id = 1) const uint kRank = 1;  // 0: all lie one after the other
 
 uint64_t bases[OPERANDS];  // the operands' addresses, read once
 
@@ -34,12 +35,14 @@ struct Offsets {
 
 Offsets offsets_of(uint64_t number) {
   Offsets offsets;
-  if (kRank == 1u) {
+  if (kRank == 0u) {
+    [[unroll]] for (uint n = 0u; n < WALKED; ++n) offsets.of[n] = int64_t(number);
+  } else if (kRank == 1u) {
     [[unroll]] for (uint n = 0u; n < WALKED; ++n) offsets.of[n] = int64_t(number) * params.axes[n];
   } else {
     uint rest = uint(number);
     [[unroll]] for (uint n = 0u; n < WALKED; ++n) offsets.of[n] = 0l;
-    [[unroll]] for (uint axis = kRank - 1u; axis > 0u; --axis) {
+    [[unroll]] for (uint axis = max(kRank, 1u) - 1u; axis > 0u; --axis) {
       const uint extent = uint(params.axes[axis - 1u]);
       const uint index = rest % extent;
       rest /= extent;

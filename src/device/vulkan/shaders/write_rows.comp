@@ -1,6 +1,6 @@
 #version 460
-// Rows of x into rows of a state, which are chosen by data: as another dtype, or a block of q8_0 at a
-// time with BLOCKS defined; with DOUBLES defined also to and from f64.
+// Rows of x into rows of a state, which are chosen by data: as another dtype, or a block of q8_0 at
+// a time with BLOCKS defined; with DOUBLES defined also to and from f64.
 #define OPERANDS 4  // x, row, the state, the extent
 #define WALKED 1    // x
 #define AXES 14
