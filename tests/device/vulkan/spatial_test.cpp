@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "device/cpu_levels.h"
+#include "device/lower.h"
 #include "device/vulkan/vulkan_device.h"
 
 namespace heddle::test {
@@ -87,6 +88,19 @@ TEST_F(VulkanSpatial, RefusesWindowsThatReachTooFar) {
   };
   EXPECT_EQ(reach(1 << 20), "");
   EXPECT_THAT(reach(std::int64_t{1} << 29), testing::HasSubstr("536870912"));
+}
+
+TEST_F(VulkanSpatial, ConvolutionsWithoutGroupsAreProductsWhereColumnsHaveRoom) {
+  const auto way = [&](std::int64_t groups, std::int64_t extent) {
+    const OperandSpec inputs[] = {
+        OperandSpec::contiguous({DType::f32, {1, extent, 64}}),
+        OperandSpec::contiguous({DType::f32, {4, 9, 64 / groups}}),
+    };
+    return legalize(device(), Conv{{{1}, {0}, {0}, {1}, {1}}, groups, false}, inputs).how;
+  };
+  EXPECT_EQ(way(1, 40), Legal::How::lowered);
+  EXPECT_EQ(way(2, 40), Legal::How::direct);
+  EXPECT_EQ(way(1, 1 << 20), Legal::How::direct);
 }
 
 TEST_F(VulkanChannelNorm, EveryDtypeAxisAndPart) {

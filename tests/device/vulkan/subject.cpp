@@ -24,11 +24,13 @@ bool quantises(const Op& op, const std::vector<Tensor>& inputs) {
   return is_block(to) && to != from && (to != DType::q8_0 || from == DType::f64);
 }
 
-/// Interpolating doubles, and state spaces of no states or of more than a lane holds.
+/// Interpolating doubles, convolutions that are lowered, and state spaces of no states or of more
+/// than a lane holds.
 bool is_beyond_kernels(const Op& op, const std::vector<Tensor>& inputs) {
   if (const auto* resize = std::get_if<Resize>(&op)) {
     return resize->kind == ResizeKind::linear && inputs[0].operand.spec.dtype == DType::f64;
   }
+  if (const auto* conv = std::get_if<Conv>(&op)) return conv->groups == 1;
   if (!std::holds_alternative<SelectiveScan>(op)) return false;
   const std::int64_t states = inputs[2].operand.spec.shape[1];
   return states == 0 || states > 64;
