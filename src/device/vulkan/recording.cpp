@@ -13,24 +13,26 @@ namespace heddle::vulkan {
 
 VulkanBindingTable::VulkanBindingTable(std::shared_ptr<Life> life, Device& device,
                                        std::size_t slots)
-    : life_(std::move(life)), device_(device), bound_(slots) {
+    : life_(std::move(life)), device_(device) {
+  rows_->bound.resize(slots);
   const std::size_t rows = slots + kFirstSlot;
-  memory_ = make_memory(life_->host, rows * sizeof(TableSlot) + sizeof(std::uint32_t));
-  slots_ = reinterpret_cast<TableSlot*>(memory_->host());
-  std::fill_n(slots_, rows, TableSlot{});
-  slots_[kReportSlot] = {memory_->address() + rows * sizeof(TableSlot), sizeof(std::uint32_t)};
+  rows_->memory = make_memory(life_->host, rows * sizeof(TableSlot) + sizeof(std::uint32_t));
+  rows_->slots = reinterpret_cast<TableSlot*>(rows_->memory->host());
+  std::fill_n(rows_->slots, rows, TableSlot{});
+  rows_->slots[kReportSlot] = {rows_->memory->address() + rows * sizeof(TableSlot),
+                               sizeof(std::uint32_t)};
 }
 
 std::uint32_t* VulkanBindingTable::report() const noexcept {
-  return reinterpret_cast<std::uint32_t*>(slots_ + bound_.size() + kFirstSlot);
+  return reinterpret_cast<std::uint32_t*>(rows_->slots + rows_->bound.size() + kFirstSlot);
 }
 
 void VulkanBindingTable::set(std::uint32_t slot, Ref<Buffer> buffer, std::size_t offset,
                              std::size_t bytes) {
   const std::string& name = life_->context->name();
   life_->context->throw_if_lost();
-  require(slot < bound_.size(), ErrorCode::invalid_argument, "{}: slot {} of {}", name, slot,
-          bound_.size());
+  require(slot < rows_->bound.size(), ErrorCode::invalid_argument, "{}: slot {} of {}", name, slot,
+          rows_->bound.size());
   require(!buffer || (offset <= buffer->size() && bytes <= buffer->size() - offset),
           ErrorCode::invalid_argument, "{}: slot {} is bound to bytes {}..+{} of {}", name, slot,
           offset, bytes, buffer ? buffer->size() : 0);
@@ -41,27 +43,19 @@ void VulkanBindingTable::set(std::uint32_t slot, Ref<Buffer> buffer, std::size_t
             buffer->device().name());
     next.foreign = std::move(buffer);
   }
-  Bound& bound = bound_[slot];
+  Bound& bound = rows_->bound[slot];
   // Staged copies are of one size.
   const bool staged = next.foreign || bound.foreign;
   if (staged && (!next.foreign != !bound.foreign || bound.bytes != bytes)) ++shape_;
   bound = std::move(next);
-  slots_[kFirstSlot + slot] =
+  rows_->slots[kFirstSlot + slot] =
       bound.memory ? TableSlot{bound.memory->address() + offset, bytes} : TableSlot{};
 }
 
 const VulkanBindingTable::Bound& VulkanBindingTable::bound(std::uint32_t slot) const {
-  require(slot < bound_.size() && (bound_[slot].memory || bound_[slot].foreign),
+  require(slot < rows_->bound.size() && (rows_->bound[slot].memory || rows_->bound[slot].foreign),
           ErrorCode::invalid_argument, "{}: slot {} is not bound", life_->context->name(), slot);
-  return bound_[slot];
-}
-
-std::vector<std::shared_ptr<const void>> VulkanBindingTable::kept() const {
-  std::vector<std::shared_ptr<const void>> kept{memory_};
-  for (const Bound& bound : bound_) {
-    if (bound.memory) kept.push_back(bound.memory);
-  }
-  return kept;
+  return rows_->bound[slot];
 }
 
 // ---- Recordings
@@ -323,7 +317,7 @@ void VulkanRecording::add_to(const Life& life, VulkanBindingTable& table,
   work.reports.push_back({table.report(), labels_});
   for (const auto& piece : written_->pieces) pieces.push_back(piece->handle());
   work.kept.push_back(written_);
-  for (auto& kept : table.kept()) work.kept.push_back(std::move(kept));
+  work.kept.push_back(table.kept());
   tally.merge(written_->tally);
   if (written_->submitted.exchange(true)) tally.first_uses -= written_->tally.first_uses;
   ++life_->context->counters().replayed;

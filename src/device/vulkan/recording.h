@@ -28,19 +28,22 @@ class VulkanBindingTable final : public BindingTable {
   const Bound& bound(std::uint32_t slot) const;
 
   const std::shared_ptr<Life>& life() const noexcept { return life_; }
-  VkDeviceAddress address() const noexcept { return memory_->address(); }
+  VkDeviceAddress address() const noexcept { return rows_->memory->address(); }
   std::uint32_t* report() const noexcept;
   /// Changes whenever a slot turns from own memory to another device's, or back.
   std::uint64_t shape() const noexcept { return shape_; }
-  /// Keeps all that is bound.
-  std::vector<std::shared_ptr<const void>> kept() const;
+  /// Keeps all that is bound. (While a run uses it, and after a loss, nothing is bound anew.)
+  std::shared_ptr<const void> kept() const noexcept { return rows_; }
 
  private:
   const std::shared_ptr<Life> life_;
   Device& device_;
-  std::vector<Bound> bound_;
-  std::shared_ptr<const Memory> memory_;
-  TableSlot* slots_ = nullptr;
+  struct Rows {
+    std::vector<Bound> bound;
+    std::shared_ptr<const Memory> memory;
+    TableSlot* slots = nullptr;
+  };
+  const std::shared_ptr<Rows> rows_ = std::make_shared<Rows>();
   std::uint64_t shape_ = 0;
 };
 
