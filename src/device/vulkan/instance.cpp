@@ -9,6 +9,14 @@
 
 #include "base/log.h"
 #include "base/settings.h"
+#include "device/sanitizer.h"
+
+#if HEDDLE_ADDRESS_SANITIZER
+// What drivers and layers do not free when the process ends is not heddle's.
+extern "C" const char* __lsan_default_suppressions() {
+  return "leak:libvulkan\nleak:libVkLayer\nleak:libLLVM\n";
+}
+#endif
 
 namespace heddle::vulkan {
 
