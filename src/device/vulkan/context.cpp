@@ -165,8 +165,8 @@ void Context::lose(const Failure& failure) {
     quarantine_ = timelines;
     lost_.store(true, std::memory_order_release);
   }
-  log(LogLevel::warn, failure.message);
-  if (on_lost) on_lost();  // first: whoever meets the error finds the generation over
+  log(LogLevel::info, failure.message);  // whoever waits gets it as an error
+  if (on_lost) on_lost();                // first: whoever meets the error finds the generation over
   for (const auto& timeline : timelines) timeline->fail_pending();
 }
 

@@ -308,6 +308,10 @@ int rank(const PhysicalDevice& device) {
   }
 }
 
+constexpr const char* kNoDriver =
+    "no Vulkan driver is installed, or none finds a device (Debian's package is "
+    "mesa-vulkan-drivers)";
+
 PhysicalDevices look_around() {
   PhysicalDevices found;
   if (volkInitialize() != VK_SUCCESS) {
@@ -319,23 +323,25 @@ PhysicalDevices look_around() {
     return found;
   }
   VkInstance instance = VK_NULL_HANDLE;
-  if (const VkResult result = create_instance(&instance); result != VK_SUCCESS) {
-    found.reason = fmt::format("vkCreateInstance failed: {}{}", to_string(result),
-                               result == VK_ERROR_LAYER_NOT_PRESENT
-                                   ? " (Debian's package is vulkan-validationlayers)"
-                                   : "");
+  VkResult result = create_instance(&instance);
+  if (result != VK_SUCCESS) {
+    found.reason = result == VK_ERROR_INCOMPATIBLE_DRIVER
+                       ? kNoDriver
+                       : fmt::format("vkCreateInstance failed: {}{}", to_string(result),
+                                     result == VK_ERROR_LAYER_NOT_PRESENT
+                                         ? " (Debian's package is vulkan-validationlayers)"
+                                         : "");
     return found;
   }
   std::uint32_t count = 0;
-  VkResult result = vkEnumeratePhysicalDevices(instance, &count, nullptr);
+  result = vkEnumeratePhysicalDevices(instance, &count, nullptr);
   std::vector<VkPhysicalDevice> handles(count);
   if (result == VK_SUCCESS) {
     result = vkEnumeratePhysicalDevices(instance, &count, handles.data());
   }
   if (result != VK_SUCCESS || count == 0) {
     found.reason = result == VK_SUCCESS || result == VK_ERROR_INITIALIZATION_FAILED
-                       ? "no Vulkan driver is installed, or none finds a device (Debian's package "
-                         "is mesa-vulkan-drivers)"
+                       ? kNoDriver
                        : fmt::format("vkEnumeratePhysicalDevices failed: {}", to_string(result));
     return found;
   }
