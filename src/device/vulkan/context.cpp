@@ -225,20 +225,4 @@ bool Context::is_host_visible(std::uint32_t memory_type) const {
   return (memory_.memoryTypes[memory_type].propertyFlags & kHost) == kHost;
 }
 
-std::uint64_t Context::available_memory() const {
-  if (!physical_.has_budget) return limits_.memory;
-  VkPhysicalDeviceMemoryBudgetPropertiesEXT budget{
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT};
-  VkPhysicalDeviceMemoryProperties2 properties{
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2, &budget};
-  vkGetPhysicalDeviceMemoryProperties2(physical_.handle, &properties);
-  std::uint64_t most = 0;
-  for (std::uint32_t i = 0; i < memory_.memoryHeapCount; ++i) {
-    if (!(memory_.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT)) continue;
-    const VkDeviceSize used = std::min(budget.heapUsage[i], budget.heapBudget[i]);
-    most = std::max(most, budget.heapBudget[i] - used);
-  }
-  return most;
-}
-
 }  // namespace heddle::vulkan

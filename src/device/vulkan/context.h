@@ -86,8 +86,6 @@ class Context : public std::enable_shared_from_this<Context> {
   /// the device's own.
   std::uint32_t memory_type(std::uint32_t allowed, bool host_visible) const;
   bool is_host_visible(std::uint32_t memory_type) const;
-  /// Bytes that are free by the driver's account, or all that there are.
-  std::uint64_t available_memory() const;
 
  private:
   Context(const PhysicalDevice& physical, ContextOptions options);

@@ -175,8 +175,11 @@ DeviceInfo VulkanDevice::describe() const {
   const VkPhysicalDeviceProperties& properties = physical_.properties;
   const Limits& limits = physical_.limits;
   const auto yes_no = [](bool value) { return std::string(value ? "yes" : "no"); };
-  DeviceInfo info{
-      properties.deviceName, physical_.driver, limits.memory, limits.max_allocation, {}};
+  // What others hold is not there for us; what we hold is.
+  const std::optional<std::uint64_t> budget = memory_budget(physical_);
+  const std::uint64_t memory =
+      budget ? std::min<std::uint64_t>(limits.memory, *budget + pool_.active()) : limits.memory;
+  DeviceInfo info{properties.deviceName, physical_.driver, memory, limits.max_allocation, {}};
   info.details = {
       {"Vulkan", fmt::format("{}.{}.{}", VK_API_VERSION_MAJOR(properties.apiVersion),
                              VK_API_VERSION_MINOR(properties.apiVersion),

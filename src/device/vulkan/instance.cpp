@@ -357,6 +357,23 @@ const PhysicalDevices& physical_devices() {
   return found;
 }
 
+std::optional<std::uint64_t> memory_budget(const PhysicalDevice& device) {
+  if (!device.has_budget) return std::nullopt;
+  VkPhysicalDeviceMemoryBudgetPropertiesEXT budget{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT};
+  VkPhysicalDeviceMemoryProperties2 properties{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2, &budget};
+  vkGetPhysicalDeviceMemoryProperties2(device.handle, &properties);
+  const VkPhysicalDeviceMemoryProperties& memory = properties.memoryProperties;
+  std::uint64_t most = 0;
+  for (std::uint32_t i = 0; i < memory.memoryHeapCount; ++i) {
+    if (!(memory.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT)) continue;
+    const VkDeviceSize used = std::min(budget.heapUsage[i], budget.heapBudget[i]);
+    most = std::max(most, budget.heapBudget[i] - used);
+  }
+  return most;
+}
+
 std::vector<std::string> validation_messages() {
   const std::lock_guard lock(messages().mutex);
   return messages().texts;

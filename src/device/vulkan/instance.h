@@ -4,6 +4,7 @@
 #include <volk.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,10 @@ struct PhysicalDevices {
   std::string reason;
 };
 const PhysicalDevices& physical_devices();
+
+/// Bytes of the device's own memory that this process may still take by the driver's account, where
+/// it keeps one (VK_EXT_memory_budget).
+std::optional<std::uint64_t> memory_budget(const PhysicalDevice& device);
 
 /// Messages of the validation layer so far (HEDDLE_VULKAN_VALIDATION), which are logged as they
 /// come.
