@@ -92,8 +92,8 @@ Array forward(const ModelConfig& config, const std::function<Array(const std::st
               std::vector<Array>& values, const LayerDevices& devices) {
   Array x = [&] {
     const PartScope scope(devices.embedding);
-    const Array rows = take(weight("token_embd.weight"), batch.tokens);
-    return rows.dtype() == DType::f32 ? rows : astype(rows, DType::f32);
+    // At once as f32: `take` would give halves, which some devices cannot store.
+    return apply(GatherRows{DType::f32}, {weight("token_embd.weight"), batch.tokens});
   }();
   for (std::int64_t l = 0; l < config.n_layer; ++l) {
     const auto i = static_cast<std::size_t>(l);
