@@ -97,40 +97,38 @@ Ref<Submission> Timeline::submit(std::span<const VkCommandBuffer> pieces, Work w
                                                  VK_PIPELINE_STAGE_ALL_COMMANDS_BIT);
 
   const std::lock_guard queue_lock(queue_.mutex);
-  const std::uint64_t first = submitted_ + 1, last = submitted_ + pieces.size();
+  // Without commands it is a submission all the same: it ends when what it waits for has.
+  const std::size_t count = std::max<std::size_t>(pieces.size(), 1);
+  const std::uint64_t first = submitted_ + 1, last = submitted_ + count;
   std::vector<VkTimelineSemaphoreSubmitInfo> timelines(
-      pieces.size(), {VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO});
-  std::vector<VkSubmitInfo> infos(pieces.size(), {VK_STRUCTURE_TYPE_SUBMIT_INFO});
-  std::vector<std::uint64_t> signals(pieces.size());
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
+      count, {VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO});
+  std::vector<VkSubmitInfo> infos(count, {VK_STRUCTURE_TYPE_SUBMIT_INFO});
+  std::vector<std::uint64_t> signals(count);
+  for (std::size_t i = 0; i < count; ++i) {
     signals[i] = first + i;
     timelines[i].signalSemaphoreValueCount = 1;
     timelines[i].pSignalSemaphoreValues = &signals[i];
     infos[i].pNext = &timelines[i];
-    infos[i].commandBufferCount = 1;
-    infos[i].pCommandBuffers = &pieces[i];
+    infos[i].commandBufferCount = pieces.empty() ? 0 : 1;
+    infos[i].pCommandBuffers = pieces.empty() ? nullptr : &pieces[i];
     infos[i].signalSemaphoreCount = 1;
     infos[i].pSignalSemaphores = &semaphore_;
   }
-  if (!pieces.empty()) {
-    timelines[0].waitSemaphoreValueCount = infos[0].waitSemaphoreCount =
-        static_cast<std::uint32_t>(semaphores.size());
-    timelines[0].pWaitSemaphoreValues = values.data();
-    infos[0].pWaitSemaphores = semaphores.data();
-    infos[0].pWaitDstStageMask = stages.data();
-  }
+  timelines[0].waitSemaphoreValueCount = infos[0].waitSemaphoreCount =
+      static_cast<std::uint32_t>(semaphores.size());
+  timelines[0].pWaitSemaphoreValues = values.data();
+  infos[0].pWaitSemaphores = semaphores.data();
+  infos[0].pWaitDstStageMask = stages.data();
 
   auto submission = make_ref<Submission>(shared_from_this(), first, last, std::move(work));
-  if (!pieces.empty()) {
-    const auto driver = [&] {
-      return context_->vk.vkQueueSubmit(queue_.handle, static_cast<std::uint32_t>(infos.size()),
-                                        infos.data(), VK_NULL_HANDLE);
-    };
-    VkResult result = call(Site::submit_lost, [] { return VK_SUCCESS; });
-    if (result == VK_SUCCESS) result = call(Site::submit, driver);
-    context_->check(result, "vkQueueSubmit", submission->last_operations());
-    context_->counters().submissions += pieces.size();
-  }
+  const auto driver = [&] {
+    return context_->vk.vkQueueSubmit(queue_.handle, static_cast<std::uint32_t>(count),
+                                      infos.data(), VK_NULL_HANDLE);
+  };
+  VkResult result = call(Site::submit_lost, [] { return VK_SUCCESS; });
+  if (result == VK_SUCCESS) result = call(Site::submit, driver);
+  context_->check(result, "vkQueueSubmit", submission->last_operations());
+  context_->counters().submissions += count;
   const std::lock_guard lock(mutex_);
   submitted_ = last;
   in_flight_.push_back(submission);

@@ -60,8 +60,8 @@ class Timeline : public std::enable_shared_from_this<Timeline> {
   Context& context() const noexcept { return *context_; }
   VkSemaphore semaphore() const noexcept { return semaphore_; }
 
-  /// Starts command buffers, each a submission of its own to the driver, after the semaphores of
-  /// `work.after`. The driver is not asked if there are none.
+  /// Starts command buffers, each a submission of its own to the driver, after what `work.after`
+  /// waits for.
   Ref<Submission> submit(std::span<const VkCommandBuffer> pieces, Work work);
 
   /// Settles what has ended. Never waits.

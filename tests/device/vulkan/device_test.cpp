@@ -180,6 +180,23 @@ TEST_F(Vulkan, StreamsWaitForEachOther) {
   EXPECT_EQ(values[5], 5 + 20 * 6);
 }
 
+TEST_F(Vulkan, ASubmissionThatOnlyWaitsEndsNoSooner) {
+  const auto kernel = adder(device());
+  const Ref<Buffer> one = floats(device(), 1), sum = floats(device(), 0);
+  const Ref<Stream> works = device().new_stream(), waits = device().new_stream();
+  for (int round = 0; round < 50; ++round) {
+    for (int i = 0; i < 20; ++i) add(*works, kernel, sum, one, sum);
+    const Ref<Completion> work = works->submit();
+    waits->wait_for(work);
+    const Ref<Completion> waited = waits->submit();
+    if (waited->done()) {
+      EXPECT_TRUE(work->done());
+    }
+    waited->wait();
+    EXPECT_TRUE(work->done());
+  }
+}
+
 TEST_F(Vulkan, NothingToDoIsDone) {
   const Ref<Completion> end = device().new_stream()->submit();
   EXPECT_TRUE(end->done());
