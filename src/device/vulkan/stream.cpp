@@ -1,5 +1,6 @@
 #include "device/vulkan/stream.h"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -210,7 +211,10 @@ void Batch::wait_for(const Ref<Completion>& other) {
   if (!other) return;
   auto* own = dynamic_cast<Submission*>(other.get());
   if (own && &own->timeline().context() == life_->context.get()) {
-    work_.after.push_back(Ref<Submission>(own));
+    // A run waits for the same work once for each of its states.
+    if (std::ranges::find(work_.after, other) == work_.after.end()) {
+      work_.after.push_back(Ref<Submission>(own));
+    }
     return;
   }
   try {
