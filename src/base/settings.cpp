@@ -150,16 +150,14 @@ const std::array kSettings{
             [](std::string_view text, Settings& s) {
               return parse_choice(text, {"full", "minimal"}, s.vulkan_features);
             }},
-    Setting{"HEDDLE_VULKAN_RECORDINGS", "on", kSwitch,
-            "submit what was recorded once again and again; off: record anew for each run",
-            [](std::string_view text, Settings& s) {
-              return parse_bool(text, s.vulkan_recordings);
-            }},
-    Setting{"HEDDLE_VULKAN_VALIDATION", "off", kSwitch,
-            "load Vulkan's validation layer, with its synchronization checks, and log what it says",
-            [](std::string_view text, Settings& s) {
-              return parse_bool(text, s.vulkan_validation);
-            }},
+    Setting{
+        "HEDDLE_VULKAN_RECORDINGS", "on", kSwitch,
+        "submit what was recorded once again and again; off: record anew for each run",
+        [](std::string_view text, Settings& s) { return parse_bool(text, s.vulkan_recordings); }},
+    Setting{
+        "HEDDLE_VULKAN_VALIDATION", "off", kSwitch,
+        "load Vulkan's validation layer, with its synchronization checks, and log what it says",
+        [](std::string_view text, Settings& s) { return parse_bool(text, s.vulkan_validation); }},
 };
 
 using Lookup = const char* (*)(const char* name);
