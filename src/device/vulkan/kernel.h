@@ -130,7 +130,6 @@ class KernelMaker {
     std::memcpy(bytes.data(), &params, sizeof params);
     add(std::move(launch), std::move(bytes));
   }
-  /// Groups that the device cannot count in 32 bits are left to the caller's loop: see Grid.
   Prepared finish() {
     return {std::make_shared<VulkanKernel>(std::move(traits), std::move(dispatches_), label()), {}};
   }

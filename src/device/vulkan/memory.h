@@ -50,7 +50,6 @@ class Heap : public std::enable_shared_from_this<Heap> {
   /// Throws out_of_memory.
   Piece allocate(std::size_t bytes);
   void free(const Piece& piece) noexcept;
-  const std::shared_ptr<Context>& context() const noexcept { return context_; }
 
  private:
   struct Pool {
