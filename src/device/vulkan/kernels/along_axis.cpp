@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "device/vulkan/kernel.h"
+#include "device/vulkan/kernels/row_groups.h"
 #include "device/vulkan/kernels/walk.h"
 
 namespace heddle::vulkan {
@@ -279,25 +280,18 @@ Prepared prepare_channel_norm(const PrepareArgs& args) {
   maker.traits.honours_extent = lines.has_leading;
   maker.traits.aliases.push_back({0, 0});
   if (lines.count * lines.extent == 0) return maker.finish();
-  constexpr std::uint32_t kNone = 255;
-  Address parameters[2] = {nothing(), nothing()};
-  std::uint32_t types[2] = {kNone, kNone};
-  std::size_t next = 1;
-  for (const int i : {0, 1}) {
-    if (!(i == 0 ? op.has_weight : op.has_bias)) continue;
-    types[i] = number_of(args.inputs[next].spec.dtype);
-    parameters[i] = input(next++);
-  }
+  const NormParameters parameters(args, 1, op.has_weight, op.has_bias);
   constexpr std::uint64_t kEach = 16;
   const std::uint32_t group = line_group(args.limits);
   const std::uint32_t pieces = pieces_of(lines.extent, kEach, group);
-  maker.dispatch(
-      {.shader = "channel_norm",
-       .group_size = group,
-       .constants = {number_of(args.inputs[0].spec.dtype), types[0], types[1], pieces},
-       .grid = lines.grid(lines.count, group / pieces),
-       .operands = {input(0), parameters[0], parameters[1], output(0), lines.extent_operand()}},
-      lines.params(lines.count, std::bit_cast<std::uint32_t>(op.eps)));
+  maker.dispatch({.shader = "channel_norm",
+                  .group_size = group,
+                  .constants = {number_of(args.inputs[0].spec.dtype), parameters.weight_type,
+                                parameters.bias_type, pieces},
+                  .grid = lines.grid(lines.count, group / pieces),
+                  .operands = {input(0), parameters.weight, parameters.bias, output(0),
+                               lines.extent_operand()}},
+                 lines.params(lines.count, std::bit_cast<std::uint32_t>(op.eps)));
   return maker.finish();
 }
 

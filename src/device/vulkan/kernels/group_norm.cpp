@@ -31,23 +31,16 @@ Prepared prepare_group_norm(const PrepareArgs& args) {
     return refuse(fmt::format("group_norm: {} groups of {} elements, at most {} of either",
                               rows * groups, positions * each, kMost));
   }
-  constexpr std::uint32_t kNone = 255;
-  Address parameters[2] = {nothing(), nothing()};
-  std::uint32_t types[2] = {kNone, kNone};
-  std::size_t next = 1;
-  for (const int i : {0, 1}) {
-    if (!(i == 0 ? op.has_weight : op.has_bias)) continue;
-    types[i] = static_cast<std::uint32_t>(args.inputs[next].spec.dtype);
-    parameters[i] = input(next++);
-  }
+  const NormParameters parameters(args, 1, op.has_weight, op.has_bias);
   maker.dispatch(
       {.shader = "group_norm",
        .group_size = row_group_size(positions * each, args.limits),
-       .constants = {static_cast<std::uint32_t>(args.inputs[0].spec.dtype), types[0], types[1]},
+       .constants = {static_cast<std::uint32_t>(args.inputs[0].spec.dtype), parameters.weight_type,
+                     parameters.bias_type},
        .grid = {.groups = rows * groups,
                 .rows_per_step = 1,
                 .groups_per_step = static_cast<std::uint32_t>(groups)},
-       .operands = {input(0), parameters[0], parameters[1], output(0), extent()}},
+       .operands = {input(0), parameters.weight, parameters.bias, output(0), extent()}},
       GroupNormParams{static_cast<std::uint32_t>(rows), static_cast<std::uint32_t>(groups),
                       static_cast<std::uint32_t>(positions),
                       static_cast<std::uint32_t>(count.width), op.eps});

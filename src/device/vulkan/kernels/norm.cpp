@@ -11,7 +11,6 @@ struct NormParams {
 };
 
 enum NormKind : std::uint32_t { kRms, kAddRms, kLayer };
-constexpr std::uint32_t kNoOperand = 255;
 
 struct Norm {
   NormKind kind;
@@ -43,22 +42,15 @@ Prepared prepare_norm(const PrepareArgs& args) {
   if (norm.kind == kAddRms) allow_rows_in_place(args, maker.traits, 1, norm.first_parameter);
   if (count.empty()) return maker.finish();
 
-  std::size_t next = norm.first_parameter;
-  Address parameters[2] = {nothing(), nothing()};
-  std::uint32_t types[2] = {kNoOperand, kNoOperand};
-  for (const int i : {0, 1}) {
-    if (!(i == 0 ? norm.has_weight : norm.has_bias)) continue;
-    types[i] = static_cast<std::uint32_t>(args.inputs[next].spec.dtype);
-    parameters[i] = input(next++);
-  }
+  const NormParameters parameters(args, norm.first_parameter, norm.has_weight, norm.has_bias);
   const bool adds = norm.kind == kAddRms;
   maker.dispatch(
       {.shader = "norm",
        .group_size = row_group_size(count.width, args.limits),
-       .constants = {norm.kind, static_cast<std::uint32_t>(args.inputs[0].spec.dtype), types[0],
-                     types[1]},
+       .constants = {norm.kind, static_cast<std::uint32_t>(args.inputs[0].spec.dtype),
+                     parameters.weight_type, parameters.bias_type},
        .grid = count.grid(),
-       .operands = {input(0), adds ? input(1) : nothing(), parameters[0], parameters[1],
+       .operands = {input(0), adds ? input(1) : nothing(), parameters.weight, parameters.bias,
                     output(adds ? 1 : 0), adds ? output(0) : nothing(), count.extent_operand()}},
       NormParams{static_cast<std::uint32_t>(count.rows), static_cast<std::uint32_t>(count.width),
                  static_cast<std::uint32_t>(count.per_leading), norm.eps});

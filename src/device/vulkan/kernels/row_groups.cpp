@@ -60,6 +60,17 @@ std::uint32_t row_group_size(std::uint64_t width, const Limits& limits) {
       std::max<std::uint64_t>(limits.subgroup_size, std::min(wanted, std::bit_floor(most))));
 }
 
+NormParameters::NormParameters(const PrepareArgs& args, std::size_t first, bool has_weight,
+                               bool has_bias) {
+  std::size_t next = first;
+  const auto take = [&](Address& address, std::uint32_t& type) {
+    type = static_cast<std::uint32_t>(args.inputs[next].spec.dtype);
+    address = input(next++);
+  };
+  if (has_weight) take(weight, weight_type);
+  if (has_bias) take(bias, bias_type);
+}
+
 void allow_rows_in_place(const PrepareArgs& args, KernelTraits& traits, std::size_t output,
                          std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {

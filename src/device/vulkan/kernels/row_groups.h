@@ -28,6 +28,15 @@ std::string row_problem(const PrepareArgs& args, const RowCount& count, bool als
 /// 16 elements to go through. Of the row's own length and the device alone (rule 17).
 std::uint32_t row_group_size(std::uint64_t width, const Limits& limits);
 
+/// The weight and the bias of a norm, those that it has, from input `first` on.
+struct NormParameters {
+  static constexpr std::uint32_t kNone = 255;  // no dtype; the shaders' kNone
+  Address weight, bias;
+  std::uint32_t weight_type = kNone, bias_type = kNone;
+
+  NormParameters(const PrepareArgs& args, std::size_t first, bool has_weight, bool has_bias);
+};
+
 /// Output `output` may be written over each of the first `count` inputs that lies just so.
 void allow_rows_in_place(const PrepareArgs& args, KernelTraits& traits, std::size_t output,
                          std::size_t count);
