@@ -50,6 +50,18 @@ std::vector<double> reference_logits(const std::string& model, std::size_t count
   return logits;
 }
 
+/// A model with its tokens and their logits.
+struct Reference {
+  std::shared_ptr<Model> model;
+  std::vector<TokenId> tokens = reference_tokens();
+  std::vector<double> logits;
+
+  Reference(const std::filesystem::path& path, const std::string& name)
+      : model(Model::open(path)),
+        logits(reference_logits(
+            name, tokens.size() * static_cast<std::size_t>(model->config().n_vocab))) {}
+};
+
 struct Way {
   bool lazy = false;
   int threads = 1;
@@ -110,20 +122,16 @@ std::string test_name(const testing::TestParamInfo<ReferenceModel>& info) {
 class ReferenceLogits : public testing::TestWithParam<ReferenceModel> {};
 
 TEST_P(ReferenceLogits, AreWithinBounds) {
-  const std::string name = GetParam().name;
-  HEDDLE_SHARED_FILE(path, "reference/tiny/tiny-" + name + ".gguf");
-  const std::shared_ptr<Model> model = Model::open(path);
-  const std::vector<TokenId> tokens = reference_tokens();
-  const std::vector<double> reference =
-      reference_logits(name, tokens.size() * static_cast<std::size_t>(model->config().n_vocab));
+  HEDDLE_SHARED_FILE(path, "reference/tiny/tiny-" + std::string(GetParam().name) + ".gguf");
+  const Reference want(path, GetParam().name);
   double worst = 0;
   for (const bool lazy : {false, true}) {
     for (const int threads : {1, 2}) {
       for (const std::int64_t chunk : {1, 7, 512}) {
         const Way way{lazy, threads, chunk};
-        const std::vector<float> logits = logits_of(model, tokens, way);
-        ASSERT_EQ(logits.size(), reference.size());
-        const double error = relative_error(logits, reference);
+        const std::vector<float> logits = logits_of(want.model, want.tokens, way);
+        ASSERT_EQ(logits.size(), want.logits.size());
+        const double error = relative_error(logits, want.logits);
         EXPECT_LE(error, GetParam().bound) << testing::PrintToString(way);
         worst = std::max(worst, error);
       }
@@ -170,15 +178,11 @@ class ReferenceLogitsOnVulkan : public testing::TestWithParam<ReferenceModel> {
 };
 
 TEST_P(ReferenceLogitsOnVulkan, AreWithinBounds) {
-  const std::string name = GetParam().name;
-  HEDDLE_SHARED_FILE(path, "reference/tiny/tiny-" + name + ".gguf");
-  const std::shared_ptr<Model> model = Model::open(path);
-  const std::vector<TokenId> tokens = reference_tokens();
-  const std::vector<double> reference =
-      reference_logits(name, tokens.size() * static_cast<std::size_t>(model->config().n_vocab));
-  const std::vector<float> logits = logits_of(model, tokens, {.device = device_});
-  ASSERT_EQ(logits.size(), reference.size());
-  const double error = relative_error(logits, reference);
+  HEDDLE_SHARED_FILE(path, "reference/tiny/tiny-" + std::string(GetParam().name) + ".gguf");
+  const Reference want(path, GetParam().name);
+  const std::vector<float> logits = logits_of(want.model, want.tokens, {.device = device_});
+  ASSERT_EQ(logits.size(), want.logits.size());
+  const double error = relative_error(logits, want.logits);
   EXPECT_LE(error, kGpuBound);
   RecordProperty("relative_error", fmt::format("{:.3g}", error));
 }
