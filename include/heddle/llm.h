@@ -102,7 +102,7 @@ struct ContextOptions {
   std::int64_t n_seq_max = 1;   // sequences at once
   std::int64_t n_seq_step = 0;  // of which one step may have so many; 0: all
   /// Positions that KV memory holds for all sequences together, in whole blocks; what they share
-  /// counts once. 0: n_seq_max times n_ctx.
+  /// counts once. 0: n_ctx for each of n_seq_step.
   std::int64_t n_kv = 0;
   DType kv_type = DType::f16;  // f32, f16 or q8_0
   std::int64_t chunk = 512;    // tokens of a prompt that are computed at once
