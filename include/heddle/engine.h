@@ -112,10 +112,15 @@ class Ticket {
   /// Nothing if nothing came by then, or if the last event has been taken.
   std::optional<Event> next(std::chrono::milliseconds timeout);
   /// Whether the last event has been taken.
-  bool ended() const;
+  bool ended() const noexcept;
+  /// Has `ready` called whenever `next` has something to give after it had nothing, and at once if
+  /// it has now: on a thread that the engine keeps for this. For event loops, which must not wait
+  /// in `next`. It must not block, or the notices of others are late (their texts are not); what it
+  /// throws cancels this request.
+  void notify(std::function<void()> ready);
   /// Ends the request, queued or running, with StopReason::cancelled; what it held is free before
   /// the engine's next step. Does nothing if it has ended. Never blocks.
-  void cancel();
+  void cancel() noexcept;
 
  private:
   std::shared_ptr<Mailbox> mailbox_;
