@@ -288,6 +288,16 @@ void add_synth(Program& program) {
   add_model_file(*app, arguments->options);
 }
 
+void add_quantize(Program& program) {
+  auto [app, arguments] =
+      program.add("quantize", "Write a model file with its weights in another type", quantize);
+  app->add_option("IN", arguments->input, "A GGUF file; of a split one, the first part")
+      ->required();
+  app->add_option("OUT", arguments->output, "The GGUF file to write")->required();
+  app->add_option("TYPE", arguments->type, listed(llm::file_type_names()))->required();
+  add_model_file(*app, arguments->options);
+}
+
 /// llama.cpp's short names of several letters, which the parser would read as one letter and its
 /// value, spelled out. What follows an option that takes any text is left alone.
 std::vector<std::string> spelled_out(int argc, char** argv) {
@@ -331,6 +341,7 @@ std::function<int()> parse_arguments(int argc, char** argv) {
   add_template(program);
   add_logits(program);
   add_synth(program);
+  add_quantize(program);
   program.add("settings", "List what the environment can set, and its values now", settings_list);
   add_devices_list(program);
   try {

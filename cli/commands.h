@@ -94,6 +94,12 @@ struct SynthArguments {
 };
 int synth(const SynthArguments& arguments);
 
+struct QuantizeArguments {
+  std::string input, output, type;
+  llm::ModelFileOptions options;
+};
+int quantize(const QuantizeArguments& arguments);
+
 int settings_list();
 
 struct DevicesArguments {

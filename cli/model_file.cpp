@@ -39,15 +39,16 @@ void say(const llm::ModelFileSummary& summary, const std::string& path, double s
   if (!summary.fallbacks.empty()) {
     const llm::ModelFileSummary::Fallback& first = summary.fallbacks.front();
     fmt::print(stderr,
-               "{} tensors have rows that their type's blocks do not divide, and took another: {} "
-               "is {}, not {}\n",
+               "tensors with rows that their type's blocks do not divide, so that another was "
+               "taken: {} ({} is {}, "
+               "not {})\n",
                summary.fallbacks.size(), first.tensor, to_string(first.given),
                to_string(first.wanted));
   }
   if (summary.requantized > 0) {
     fmt::print(stderr,
-               "{} tensors were quantised already: they lose precision twice; an f32, f16 or bf16 "
-               "file would lose less\n",
+               "tensors that were quantised already: {}; they lose precision twice, and would lose "
+               "less from an f32, f16 or bf16 file\n",
                summary.requantized);
   }
   const std::string before =
