@@ -17,7 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::int64_t kTokens = 48;
+constexpr std::int64_t kTokens = 24;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -40,15 +40,21 @@ void finish(llm::Ticket& ticket) {
   }
 }
 
-/// Tokens a second, of all clients together.
-double rate(llm::Engine& engine, int clients) {
+struct Rate {
+  double tokens = 0;      // a second, of all clients together
+  double step_share = 0;  // of the time, in the model's steps
+};
+
+Rate rate(llm::Engine& engine, int clients) {
   const llm::EngineStats before = engine.stats();
   std::vector<llm::Request> requests;
   for (int c = 0; c < clients; ++c) requests.push_back(request(8, kTokens, 20 * c));
   const Clock::time_point start = Clock::now();
   for (const auto& ticket : engine.submit(requests)) finish(*ticket);
-  const auto written = engine.stats().generated_tokens - before.generated_tokens;
-  return static_cast<double>(written) / seconds_since(start);
+  const double seconds = seconds_since(start);
+  const llm::EngineStats after = engine.stats();
+  return {static_cast<double>(after.generated_tokens - before.generated_tokens) / seconds,
+          (after.step_seconds.sum - before.step_seconds.sum) / seconds};
 }
 
 /// The longest wait for a token while a prompt of `count` tokens is read beside.
@@ -80,9 +86,10 @@ void run(const char* path, int threads, const std::vector<int>& clients) {
   for (const int c : clients) rate(engine, c);  // plans are compiled, weights packed
   double alone = 0;
   for (const int c : clients) {
-    const double now = rate(engine, c);
-    if (alone == 0) alone = now / c;
-    fmt::print("{:3} clients: {:8.1f} tokens/s, {:5.2f} times one\n", c, now, now / alone);
+    const Rate now = rate(engine, c);
+    if (alone == 0) alone = now.tokens / c;
+    fmt::print("{:3} clients: {:8.1f} tokens/s, {:5.2f} times one; {:.0f}% of it in steps\n", c,
+               now.tokens, now.tokens / alone, 100 * now.step_share);
   }
   const auto prompt = static_cast<std::size_t>(options.context.n_ctx / 2);
   fmt::print("longest wait beside a prompt of {} tokens: {:.0f} ms\n", prompt,

@@ -143,7 +143,8 @@ class Mix {
     options.context.chunk = 1 + static_cast<std::int64_t>(below(100));
     options.context.lazy = below(6) == 0;
     options.n_parallel = 1 + static_cast<std::int64_t>(below(9));
-    options.n_kv = below(4) == 0 ? 0 : kContext + static_cast<std::int64_t>(below(2) * below(4)) * 32;
+    options.n_kv =
+        below(4) == 0 ? 0 : kContext + static_cast<std::int64_t>(below(2) * below(4)) * 32;
     options.max_cached = static_cast<std::int64_t>(below(8));
     options.step_seconds = below(2) ? 1e-6 : 0.1;
     return options;
