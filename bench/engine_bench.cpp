@@ -80,9 +80,13 @@ void run(const char* path, int threads, const std::vector<int>& clients) {
   llm::EngineOptions options;
   options.context.n_ctx = std::min<std::int64_t>(2048, model->config().n_ctx_train);
   options.context.threads = threads;
-  options.n_parallel = *std::ranges::max_element(clients);
+  options.n_parallel = std::max(*std::ranges::max_element(clients), 2);
   options.max_cached = 0;
+  const Clock::time_point start = Clock::now();
   llm::Engine engine(model, options);
+  finish(*engine.submit(request(8, 1, 1)));
+  fmt::print("first token after {:.0f} ms, of which the plan and the weights are most\n",
+             1e3 * seconds_since(start));
   for (const int c : clients) rate(engine, c);  // plans are compiled, weights packed
   double alone = 0;
   for (const int c : clients) {

@@ -117,7 +117,7 @@ class Ticket {
   /// Has `ready` called whenever `next` has something to give after it had nothing, and at once if
   /// it has now: on a thread that the engine keeps for this. For event loops, which must not wait
   /// in `next`. It must not block, or the notices of others are late (their texts are not); what it
-  /// throws cancels this request.
+  /// throws cancels this request. A call may still go on when the ticket is dropped.
   void notify(std::function<void()> ready);
   /// Ends the request, queued or running, with StopReason::cancelled; what it held is free before
   /// the engine's next step. Does nothing if it has ended. Never blocks.

@@ -455,12 +455,12 @@ TEST(Engine, WhoDoesNotListenHoldsUpNobody) {
 }
 
 TEST(Engine, NoticesComeForAllNews) {
+  std::promise<void> ended;  // which outlive the engine's threads
+  Heard heard;
   Engine engine(bundled(), small(2));
   Alone alone(bundled(), 256);
   const Request request = greedily(tokens("Once upon a time"), 60);
   const auto ticket = engine.submit(request);
-  std::promise<void> ended;
-  Heard heard;
   ticket->notify([&] {
     auto event = ticket->next(milliseconds(0));
     if (!event) return;
