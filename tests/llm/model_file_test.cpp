@@ -6,9 +6,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <cmath>
+#include <cstring>
 #include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 
 #include "heddle/chat_template.h"
 #include "heddle/llm.h"
@@ -66,7 +69,8 @@ std::vector<float> logits_of(const fs::path& path, const std::vector<TokenId>& t
   return context.step(context.create(), tokens, true);
 }
 
-double relative_error(const std::vector<float>& got, const std::vector<float>& expected) {
+double relative_error(const auto& got, const auto& expected) {
+  EXPECT_EQ(got.size(), expected.size());
   double error = 0, size = 0;
   for (std::size_t i = 0; i < expected.size(); ++i) {
     error += std::pow(double{got[i]} - double{expected[i]}, 2);
@@ -185,26 +189,33 @@ TEST_F(ModelFile, QuantizedIsWhatWasSynthesizedInTheType) {
   }
 }
 
-struct TypeBound {
-  const char* type;
-  double bound;
-};
-// On logits, relative to those in f32; about a third above what was measured.
-constexpr TypeBound kBounds[] = {
-    {"f32", 0},       {"f16", 5e-4},    {"bf16", 4e-3},   {"q8_0", 0.011},  {"q6_K", 0.032},
-    {"q5_0", 0.09},   {"q5_1", 0.08},   {"q5_K_M", 0.08}, {"q5_K_S", 0.08}, {"q4_0", 0.18},
-    {"q4_1", 0.16},   {"q4_K_M", 0.16}, {"q4_K_S", 0.16}, {"iq4_nl", 0.17}, {"iq4_xs", 0.17},
-    {"q3_K_L", 0.26}, {"q3_K_M", 0.30}, {"q3_K_S", 0.35}, {"q2_K", 0.55}};
+std::vector<double> shared_logits(const std::string& model) {
+  std::ifstream file(test::shared_dir() / "reference/tiny" / (model + ".logits.f64"),
+                     std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  std::vector<double> logits(bytes.size() / sizeof(double));
+  std::memcpy(logits.data(), bytes.data(), logits.size() * sizeof(double));
+  return logits;
+}
 
-TEST_F(ModelFile, QuantizedModelsStayNearTheirSource) {
+// ../shared has the same model in every type, made by another program, and the logits of each. Two
+// layers of random weights blow every rounding up, so the errors themselves say little; but ours
+// may not be larger than that program's, within what chance makes of them.
+TEST_F(ModelFile, QuantizedModelsStayAsNearTheirSourceAsAnotherProgramsDo) {
   HEDDLE_SHARED_FILE(source, "reference/tiny/tiny-llama-f32.gguf");
-  const std::vector<float> exact = logits_of(source, kTokens);
-  for (const auto& [type, bound] : kBounds) {
-    const ModelFileSummary summary = quantize_model(source, at("model"), type);
-    EXPECT_LE(relative_error(logits_of(at("model"), kTokens), exact), bound) << type;
+  std::ifstream description(test::shared_dir() / "reference/tiny/tiny.json");
+  const auto tokens = nlohmann::json::parse(description)["tokens"].get<std::vector<TokenId>>();
+  const std::vector<double> exact = shared_logits("tiny-llama-f32");
+  for (const char* type : {"f16", "bf16", "q8_0", "q6_K", "q5_0", "q5_1", "q5_K_M", "q4_0", "q4_1",
+                           "q4_K_M", "iq4_nl", "iq4_xs", "q3_K_M", "q2_K"}) {
+    std::string name = std::string("tiny-llama-") + type;
+    std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
+    const double theirs = relative_error(shared_logits(name), exact);
+    const ModelFileSummary summary = quantize_model(source, at("model"), type, {.pure = true});
+    EXPECT_LE(relative_error(logits_of(at("model"), tokens), exact), 1.3 * theirs) << type;
     EXPECT_EQ(summary.requantized, 0);
     EXPECT_TRUE(summary.fallbacks.empty());
-    EXPECT_LE(summary.bytes_after, summary.bytes_before);
+    EXPECT_LT(summary.bytes_after, summary.bytes_before);
   }
 }
 
