@@ -12,6 +12,7 @@
 #include "heddle/device.h"
 #include "heddle/error.h"
 #include "heddle/llm.h"
+#include "measure.h"
 #include "stacked_model.h"
 
 namespace heddle {
@@ -28,11 +29,6 @@ double thread_seconds() {
 
 double wall_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-double median(std::vector<double> values) {
-  std::ranges::nth_element(values, values.begin() + static_cast<long>(values.size() / 2));
-  return values[values.size() / 2];
 }
 
 std::uint64_t dispatches(const DeviceCounts& counts) {
@@ -63,7 +59,7 @@ void measure(const std::shared_ptr<llm::Model>& model, Device& device, bool fuse
     return static_cast<double>(to - from) / kTokens;
   };
   fmt::print("{:<9} {:>12.0f} {:>10.0f} {:>12.2f} {:>10} {:>18.1f} {:>16.1f}\n",
-             fuse ? "fused" : "unfused", 1e6 * median(thread), 1e6 * median(wall),
+             fuse ? "fused" : "unfused", 1e6 * bench::median(thread), 1e6 * bench::median(wall),
              each(before.submissions, after.submissions), after.recorded - before.recorded,
              each(dispatches(before), dispatches(after)) / kLayers,
              each(before.barriers, after.barriers) / kLayers);

@@ -1,7 +1,6 @@
 // What it takes to make a plan of a 24-layer model, step by step: medians, in milliseconds.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "heddle/device.h"
 #include "llm/kv_blocks.h"
 #include "llm/plans.h"
+#include "measure.h"
 #include "stacked_model.h"
 
 namespace heddle {
@@ -29,8 +29,7 @@ double median_ms(const std::function<void()>& work) {
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
     times.push_back(took.count());
   }
-  std::ranges::nth_element(times, times.begin() + kTimes / 2);
-  return times[kTimes / 2];
+  return bench::median(times);
 }
 
 void measure(const llm::Model& model, std::int64_t tokens) {
