@@ -77,7 +77,7 @@ struct Watching::Impl {
       file.write(std::as_bytes(std::span(text.data(), text.size())));
     });
     file.commit();
-    fmt::print(stderr, "{}: {} steps, {} before them left out\n", arguments.trace, trace->runs(),
+    fmt::print(stderr, "{}: steps {}, left out before them {}\n", arguments.trace, trace->runs(),
                trace->dropped_runs());
   }
 };
@@ -127,7 +127,7 @@ void Watching::finish() {
   if (impl_->trace) impl_->write_trace();
   if (impl_->dump) {
     impl_->dump->finish();
-    fmt::print(stderr, "{}: {} values of {} steps\n", impl_->arguments.dump, impl_->dump->values(),
+    fmt::print(stderr, "{}: values {}, steps {}\n", impl_->arguments.dump, impl_->dump->values(),
                impl_->dump->runs());
   }
   if (impl_->profile) {
