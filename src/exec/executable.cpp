@@ -221,6 +221,7 @@ struct Executable::Impl {
     std::vector<Ref<Completion>> ends;
     std::shared_ptr<const Failure> failure;
     try {
+      if (watched) watched->begin(there->node_recordings);
       const auto& [bindings, recordings, feeds, node_recordings] = *there;
       for (std::size_t s = 0; s < recordings.size(); ++s) {
         ends.push_back(submit_split(plan().splits[s], *recordings[s], ends, held, watched));
