@@ -170,6 +170,7 @@ void add_run(Program& program) {
   app->add_flag("--parse-special", arguments->parse_special,
                 "Let text such as <|im_end|> in the prompt be the token it names");
   add_report(*app, arguments->report);
+  add_observe(*app, arguments->observe);
 }
 
 void add_info(Program& program) {
@@ -204,6 +205,7 @@ void add_bench(Program& program) {
       ->check(whole(1));
   app->add_flag("--json", arguments->json, "As JSON, with llama-bench's names");
   add_report(*app, arguments->report);
+  add_observe(*app, arguments->observe);
 }
 
 void add_devices_list(Program& program) {
@@ -244,6 +246,30 @@ void add_logits(Program& program) {
       ->delimiter(',')
       ->allow_extra_args(false);
   app->add_option("-o,--output", arguments->output, "The file to write")->required();
+  add_observe(*app, arguments->observe);
+}
+
+void add_compare(Program& program) {
+  auto [app, arguments] =
+      program.add("compare", "Say where two dumps, or two devices, part: node by node", compare);
+  add_context(*app, arguments->model);
+  app->add_option("DUMP", arguments->other,
+                  "A second dump (a directory that --dump wrote); MODEL is then the first");
+  app->add_option("--tokens", arguments->tokens,
+                  "For two devices: the token ids to run, with commas between them")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app->add_option("-p,--prompt", arguments->prompt, "Or the text")->capture_default_str();
+  app->add_option("--filter", arguments->filter,
+                  "For two devices: only values whose name this regular expression is found in");
+  app->add_option("--atol", arguments->tolerance.absolute,
+                  "Values agree if they differ by no more than this")
+      ->capture_default_str()
+      ->check(not_negative());
+  app->add_option("--rtol", arguments->tolerance.relative,
+                  "and this times the magnitude of the second")
+      ->capture_default_str()
+      ->check(not_negative());
 }
 
 std::string listed(const std::vector<std::string_view>& names) {
@@ -342,6 +368,7 @@ std::function<int()> parse_arguments(int argc, char** argv) {
   add_logits(program);
   add_synth(program);
   add_quantize(program);
+  add_compare(program);
   program.add("settings", "List what the environment can set, and its values now", settings_list);
   add_devices_list(program);
   try {

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/compare_dumps.h"
+#include "cli/observe.h"
 #include "heddle/llm.h"
 #include "heddle/model_file.h"
 
@@ -17,6 +19,7 @@ namespace heddle::cli {
 inline constexpr int kOk = 0;
 inline constexpr int kFailure = 1;        // it could not be done; standard error says why
 inline constexpr int kUsage = 2;          // the command line makes no sense
+inline constexpr int kDifferent = 3;      // `compare` found a difference
 inline constexpr int kInterrupted = 130;  // by Ctrl-C, as shells report it
 
 /// What was asked of the command line makes no sense in a way that only the command can see.
@@ -40,6 +43,7 @@ struct RunArguments {
   bool echo = true;
   bool parse_special = false;
   bool report = false;  // of what the devices did, on standard error
+  ObserveArguments observe;
 };
 int run(const RunArguments& arguments);
 
@@ -63,6 +67,7 @@ struct BenchArguments {
   int repetitions = 5;
   bool json = false;
   bool report = false;  // as for run
+  ObserveArguments observe;
 };
 int bench(const BenchArguments& arguments);
 
@@ -84,6 +89,7 @@ struct LogitsArguments {
   ModelArguments model;
   std::vector<TokenId> tokens;
   std::string output;
+  ObserveArguments observe;
 };
 int logits(const LogitsArguments& arguments);
 
@@ -99,6 +105,15 @@ struct QuantizeArguments {
   llm::ModelFileOptions options;
 };
 int quantize(const QuantizeArguments& arguments);
+struct CompareArguments {
+  ModelArguments model;  // its path is the first dump if there is a second, `other`
+  std::string other;
+  std::vector<TokenId> tokens;  // none: those of the prompt
+  std::string prompt = "Once upon a time";
+  std::string filter;
+  Tolerance tolerance;
+};
+int compare(const CompareArguments& arguments);
 
 int settings_list();
 

@@ -10,6 +10,8 @@
 #include "exec/bindings.h"
 #include "exec/held_states.h"
 #include "exec/inputs.h"
+#include "exec/observed_plan.h"
+#include "exec/observed_run.h"
 #include "exec/planner.h"
 #include "exec/retired.h"
 #include "exec/transfer.h"
@@ -50,6 +52,7 @@ class RunCompletion final : public Completion {
 /// What clones share.
 struct Compiled {
   Plan plan;
+  DescribedOnce described;
   std::vector<StateUser> states;
   InputChecker inputs;
 
@@ -61,6 +64,7 @@ struct Compiled {
 struct OnDevices {
   Bindings bindings;
   std::vector<std::unique_ptr<Recording>> recordings, feed_recordings;
+  NodeRecordings node_recordings;  // of runs that somebody watched
 
   explicit OnDevices(const Plan& plan) : bindings(plan) {
     for (const Split& split : plan.splits) recordings.push_back(record(plan, split));
@@ -154,6 +158,14 @@ struct Executable::Impl {
                                    std::make_shared<const Failure>(lost));
   }
 
+  /// Null if nobody watches what this thread runs.
+  std::unique_ptr<WatchedRun> watch(std::span<const NamedTensor> inputs) const {
+    Watchers watchers = watchers_now();
+    if (watchers.empty()) return nullptr;
+    return std::make_unique<WatchedRun>(std::move(watchers), plan(), compiled->described.of(plan()),
+                                        inputs);
+  }
+
   void bind(std::span<const NamedTensor> inputs, const HeldStates& held) {
     Bindings& bindings = there->bindings;
     bindings.allocate();
@@ -166,12 +178,17 @@ struct Executable::Impl {
   }
 
   Ref<Completion> submit_split(const Split& split, const Recording& recording,
-                               const std::vector<Ref<Completion>>& ends, const HeldStates& held) {
+                               const std::vector<Ref<Completion>>& ends, const HeldStates& held,
+                               WatchedRun* watched) {
     const Ref<Stream> stream = split.device->default_stream();
     held.order_before(*stream);
     for (const std::uint32_t wait : split.waits) stream->wait_for(ends[wait]);
     // The stream keeps their order anyway; this carries the failure of one to the next.
     if (const Ref<Completion> before = last_on(split.device, ends)) stream->wait_for(before);
+    if (watched) {
+      return watched->run_split(ends.size(), split, *stream, there->bindings,
+                                there->node_recordings);
+    }
     stream->replay(recording, there->bindings.table(split.device));
     return stream->submit();
   }
@@ -187,20 +204,23 @@ struct Executable::Impl {
   }
 
   /// Submits every split in order, then the feeds. What goes wrong ends the run and is its error.
-  Ref<Completion> submit_all(HeldStates& held) {
+  Ref<Completion> submit_all(HeldStates& held, WatchedRun* watched) {
     std::vector<Ref<Completion>> ends;
     std::shared_ptr<const Failure> failure;
     try {
-      const auto& [bindings, recordings, feeds] = *there;
+      if (watched) watched->begin(there->node_recordings);
+      const auto& [bindings, recordings, feeds, node_recordings] = *there;
       for (std::size_t s = 0; s < recordings.size(); ++s) {
-        ends.push_back(submit_split(plan().splits[s], *recordings[s], ends, held));
+        ends.push_back(submit_split(plan().splits[s], *recordings[s], ends, held, watched));
       }
       for (std::size_t f = 0; f < feeds.size(); ++f) {
-        ends.push_back(submit_split(plan().feeds[f], *feeds[f], ends, held));
+        ends.push_back(submit_split(plan().feeds[f], *feeds[f], ends, held, watched));
       }
     } catch (...) {
       failure = failure_of(std::current_exception());
+      if (watched && watched->in_flight()) ends.push_back(watched->in_flight());
     }
+    if (watched) watched->finish(failure);
     const Ref<Completion> end = make_ref<RunCompletion>(ends, failure);
     for (HeldStates::Held& state : held.all()) {
       state.use.note(end, last_on(state.user->device, ends), state.user->is_written);
@@ -275,9 +295,10 @@ Ref<Completion> Executable::submit(std::span<const NamedTensor> inputs) {
   impl_->make_missing_states();
   HeldStates held(impl_->compiled->states, impl_->states);
   impl_->compiled->inputs.check(inputs, held.rows());
+  const std::unique_ptr<WatchedRun> watched = impl_->watch(inputs);
   impl_->bind(inputs, held);
   const Team::Session session(current_team());
-  impl_->last = impl_->submit_all(held);
+  impl_->last = impl_->submit_all(held, watched.get());
   return impl_->last;
 }
 
