@@ -16,14 +16,6 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-void append_data(std::vector<TextPiece>& pieces, const std::string& text) {
-  if (text.empty()) return;
-  if (!pieces.empty() && !pieces.back().from_template)
-    pieces.back().text += text;
-  else
-    pieces.push_back({text, false});
-}
-
 }  // namespace
 
 ChatAnswer::ChatAnswer(ChatState& state, const ChatOptions& options, const OnText& on_text)
@@ -153,12 +145,9 @@ StopReason ChatAnswer::stop(StopReason reason) {
 void ChatAnswer::keep() {
   state_.turns.back().reply = result_.text;
   state_.told.clear();
-  state_.told_tokens.clear();
   if (!text_is_whole_) return;
-  state_.told = prompt_.pieces;
-  append_data(state_.told, result_.text);
-  state_.told_tokens = prompt_.tokens;
-  state_.told_tokens.insert(state_.told_tokens.end(), tokens_.begin(), tokens_.end());
+  prompt_.add({result_.text, tokens_, true});
+  state_.told = std::move(prompt_.segments);
 }
 
 }  // namespace heddle::llm

@@ -19,38 +19,59 @@ std::tm local_time() {
   return local;
 }
 
-/// What follows `begun` in `pieces`, if they begin with it.
-std::optional<Pieces> rest_after(const Pieces& begun, const Pieces& pieces) {
-  if (begun.empty() || begun.size() > pieces.size()) return std::nullopt;
-  const auto last = static_cast<std::ptrdiff_t>(begun.size() - 1);
-  const TextPiece& end = begun.back();
-  const TextPiece& there = pieces[begun.size() - 1];
-  const bool begins = std::equal(begun.begin(), begun.begin() + last, pieces.begin()) &&
-                      there.from_template == end.from_template && there.text.starts_with(end.text);
-  if (!begins) return std::nullopt;
-  Pieces rest(pieces.begin() + last, pieces.end());
-  rest.front().text.erase(0, end.text.size());
-  if (rest.front().text.empty()) rest.erase(rest.begin());
-  return rest;
+Pieces slice(const Pieces& pieces, std::size_t begin, std::size_t end) {
+  Pieces some;
+  std::size_t at = 0;
+  for (const TextPiece& piece : pieces) {
+    const std::size_t from = std::max(begin, at), to = std::min(end, at + piece.text.size());
+    if (from < to) some.push_back({piece.text.substr(from - at, to - from), piece.from_template});
+    at += piece.text.size();
+  }
+  return some;
 }
 
 }  // namespace
 
+void ChatPrompt::add(ChatSegment segment) {
+  tokens.insert(tokens.end(), segment.tokens.begin(), segment.tokens.end());
+  segments.push_back(std::move(segment));
+}
+
 ChatState::ChatState(Context& c, ChatFormat f)
     : context(c), format(std::move(f)), now(local_time()), sequence(context.create()) {}
 
-std::vector<TokenId> ChatState::encode(const Pieces& pieces) const {
-  const Tokenizer& tokenizer = context.model().tokenizer();
-  if (const std::optional<Pieces> rest = rest_after(told, pieces)) {
-    const std::vector<TokenId> more = tokenizer.encode_pieces(*rest);
-    // Only what begins with a token of its own is encoded the same without what stands before it.
-    if (!more.empty() && tokenizer.type(more.front()) == TokenType::control) {
-      std::vector<TokenId> tokens = told_tokens;
-      tokens.insert(tokens.end(), more.begin(), more.end());
-      return tokens;
+/// With the replies that were sampled as they were, as long as all before them reads as it did.
+ChatPrompt ChatState::encode(const Pieces& pieces) const {
+  const std::string text = joined(pieces);
+  std::size_t at = 0, kept = 0, kept_to = 0;  // segments, and where they end
+  for (std::size_t i = 0; i < told.size(); ++i) {
+    const ChatSegment& segment = told[i];
+    const std::size_t begin = std::exchange(at, at + segment.text.size());
+    if (text.compare(begin, segment.text.size(), segment.text) != 0) break;
+    if (segment.is_reply) {
+      kept = i + 1;
+      kept_to = at;
+      continue;
     }
+    const Pieces same = slice(pieces, begin, at);
+    if (segment.tokens != (i == 0 ? format.encode(same) : encode_rest(same))) break;
   }
-  return format.encode(pieces);
+  ChatPrompt prompt;
+  for (std::size_t i = 0; i < kept; ++i) prompt.add(told[i]);
+  std::vector<TokenId> rest = encode_rest(slice(pieces, kept_to, text.size()));
+  const Tokenizer& tokenizer = context.model().tokenizer();
+  // Only what begins with a token of its own is encoded the same without what stands before it.
+  if (kept > 0 && !rest.empty() && tokenizer.type(rest.front()) == TokenType::control) {
+    prompt.add({text.substr(kept_to), std::move(rest), false});
+    return prompt;
+  }
+  prompt = {};
+  prompt.add({text, format.encode(pieces), false});
+  return prompt;
+}
+
+std::vector<TokenId> ChatState::encode_rest(const Pieces& pieces) const {
+  return context.model().tokenizer().encode_pieces(pieces);
 }
 
 ChatPrompt ChatState::prompt(std::string_view system_text, std::span<const ChatTurn> some) const {
@@ -60,10 +81,7 @@ ChatPrompt ChatState::prompt(std::string_view system_text, std::span<const ChatT
     messages.push_back({"user", turn.user});
     if (&turn != &some.back()) messages.push_back({"assistant", *turn.reply});
   }
-  ChatPrompt prompt;
-  prompt.pieces = format.render(chat_context(messages), now);
-  prompt.tokens = encode(prompt.pieces);
-  return prompt;
+  return encode(format.render(chat_context(messages), now));
 }
 
 ChatPrompt ChatState::prompt_from(std::size_t turn) const {

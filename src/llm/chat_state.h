@@ -11,10 +11,19 @@
 
 namespace heddle::llm {
 
-struct ChatPrompt {
-  std::vector<TextPiece> pieces;
+/// A part of a conversation, as text and as the tokens that it was: a reply may have been sampled
+/// as others than its text would be encoded to.
+struct ChatSegment {
+  std::string text;
   std::vector<TokenId> tokens;
+  bool is_reply;
+};
 
+struct ChatPrompt {
+  std::vector<ChatSegment> segments;
+  std::vector<TokenId> tokens;  // of all segments
+
+  void add(ChatSegment segment);
   std::int64_t length() const { return static_cast<std::int64_t>(tokens.size()); }
 };
 
@@ -25,13 +34,10 @@ struct ChatState {
   SequenceId sequence;
   std::string system;
   std::vector<ChatTurn> turns;
-  std::size_t first = 0;      // of the turns in the context
-  bool first_known = true;    // false: nobody has looked yet which turns have room
-  std::vector<TokenId> held;  // what the sequence has
-  // What the last reply and all before it read as, and the tokens that they were: a reply may have
-  // been sampled as others than its text would be encoded to.
-  std::vector<TextPiece> told;
-  std::vector<TokenId> told_tokens;
+  std::size_t first = 0;          // of the turns in the context
+  bool first_known = true;        // false: nobody has looked yet which turns have room
+  std::vector<TokenId> held;      // what the sequence has
+  std::vector<ChatSegment> told;  // the last reply, and what it was a reply to
 
   ChatState(Context& context, ChatFormat format);
 
@@ -55,7 +61,8 @@ struct ChatState {
   void truncate(std::size_t length);
 
  private:
-  std::vector<TokenId> encode(const std::vector<TextPiece>& pieces) const;
+  ChatPrompt encode(const std::vector<TextPiece>& pieces) const;
+  std::vector<TokenId> encode_rest(const std::vector<TextPiece>& pieces) const;
 };
 
 }  // namespace heddle::llm
