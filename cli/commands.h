@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/chat_file.h"
 #include "heddle/llm.h"
 
 namespace heddle::cli {
@@ -41,6 +42,16 @@ struct RunArguments {
   bool report = false;  // of what the devices did, on standard error
 };
 int run(const RunArguments& arguments);
+
+struct ChatArguments {
+  ModelArguments model;
+  std::string template_path;  // empty: the model's own
+  std::optional<std::string> system;
+  std::string session;  // a file; empty: none
+  GivenSettings settings;
+  bool keeps_history = true;
+};
+int chat(const ChatArguments& arguments);
 
 struct InfoArguments {
   std::string path;
