@@ -175,7 +175,7 @@ void ChatProgram::interrupted_at_prompt(const std::string& dropped) {
   print_now("^C\n");
   empty_interrupts_ = dropped.empty() && !input_.is_open() ? empty_interrupts_ + 1 : 0;
   input_.take();
-  if (empty_interrupts_ == 2) say("Ctrl-D or /exit leaves");
+  if (empty_interrupts_ >= 2) say("Ctrl-D or /exit leaves");
 }
 
 void ChatProgram::obey(const ChatInput::Complete& input) {

@@ -17,9 +17,13 @@ std::unique_ptr<LineReader> editing_reader(InterruptFlag&, const std::string&) {
 #include <langinfo.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <clocale>
+#include <csignal>
 #include <cstring>
+#include <cwchar>
+#include <exception>
 #include <utility>
 
 #include "base/check.h"
@@ -36,6 +40,26 @@ void use_utf8() {
   if (!named || std::strcmp(nl_langinfo(CODESET), "UTF-8") != 0)
     std::setlocale(LC_CTYPE, "C.UTF-8");
 }
+
+/// While one lives, a window of another size or a program that goes on ends a wait.
+class WakingSignals {
+ public:
+  WakingSignals() {
+    struct sigaction action {};
+    action.sa_handler = [](int) {};
+    sigemptyset(&action.sa_mask);
+    for (std::size_t i = 0; i < kSignals.size(); ++i)
+      sigaction(kSignals[i], &action, &previous_[i]);
+  }
+  ~WakingSignals() {
+    for (std::size_t i = 0; i < kSignals.size(); ++i)
+      sigaction(kSignals[i], &previous_[i], nullptr);
+  }
+
+ private:
+  static constexpr std::array kSignals{SIGWINCH, SIGCONT};
+  std::array<struct sigaction, kSignals.size()> previous_;
+};
 
 class EditingReader : public LineReader {
  public:
@@ -57,29 +81,24 @@ class EditingReader : public LineReader {
     el_set(edit_, EL_EDITOR, "emacs");
     el_set(edit_, EL_SIGNAL, 1);  // the terminal is put right when one stops or ends us
     el_set(edit_, EL_PROMPT_ESC, prompt_of, '\1');
-    // While a line is edited, Ctrl-C is a key like others.
-    el_set(edit_, EL_SETTY, "-d", "intr=", nullptr);
-    el_set(edit_, EL_ADDFN, "heddle-interrupt", "Drop the line", on_interrupt_key);
-    el_set(edit_, EL_BIND, "^C", "heddle-interrupt", nullptr);
+    el_set(edit_, EL_GETCFN, next_character);
     el_set(edit_, EL_BIND, "^R", "em-inc-search-prev", nullptr);
     el_source(edit_, nullptr);  // ~/.editrc
   }
   ~EditingReader() override { close(); }
 
   Line read(std::string_view prompt) override {
+    const WakingSignals waking;
     prompt_ = prompt;
-    key_pressed_ = false;
     dropped_.clear();
     int count = 0;
-    errno = 0;
     const char* line = el_gets(edit_, &count);
-    if (line && count > 0) return {LineEnd::newline, without_newline({line, size_of(count)})};
-    const bool by_signal = interrupt_.raised();
+    if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+    if (line && count > 0)
+      return {LineEnd::newline, without_newline({line, static_cast<std::size_t>(count)})};
+    const bool interrupted = interrupt_.raised();
     interrupt_.clear();
-    if (key_pressed_ || by_signal) return {LineEnd::interrupted, std::move(dropped_)};
-    require(count == 0 || errno == 0 || errno == EIO, ErrorCode::io, "standard input: {}",
-            std::strerror(errno));
-    return {LineEnd::end, {}};
+    return {interrupted ? LineEnd::interrupted : LineEnd::end, std::move(dropped_)};
   }
 
   void remember(const std::string& input) override {
@@ -94,15 +113,50 @@ class EditingReader : public LineReader {
     return *static_cast<EditingReader*>(reader);
   }
   static char* prompt_of(EditLine* edit) { return of(edit).prompt_.data(); }
-  static unsigned char on_interrupt_key(EditLine* edit, int) {
+
+  /// For libedit, whose own would miss an interrupt that comes before it waits: 1, 0 at the end of
+  /// the input, -1 to give up the line.
+  static int next_character(EditLine* edit, wchar_t* character) {
     EditingReader& reader = of(edit);
-    const LineInfo* line = el_line(edit);
-    reader.key_pressed_ = true;
-    reader.dropped_.assign(line->buffer, line->lastchar);
-    return CC_EOF;
+    try {
+      return reader.next(*character);
+    } catch (...) {
+      reader.error_ = std::current_exception();  // not through C
+      return -1;
+    }
   }
 
-  static std::size_t size_of(int count) { return static_cast<std::size_t>(count); }
+  int next(wchar_t& character) {
+    std::mbstate_t state{};
+    while (true) {
+      const Waited waited = interrupt_.wait_for(STDIN_FILENO);
+      if (waited == Waited::interrupted) {
+        const LineInfo* line = el_line(edit_);
+        dropped_.assign(line->buffer, line->lastchar);
+        return -1;
+      }
+      if (waited == Waited::signalled) {
+        show_again();
+        continue;
+      }
+      char byte;
+      const ssize_t count = ::read(STDIN_FILENO, &byte, 1);
+      if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+      if (count <= 0) return 0;  // a terminal that has gone fails
+      const std::size_t used = std::mbrtowc(&character, &byte, 1, &state);
+      if (used == kIncomplete) continue;
+      if (used != kInvalid) return 1;
+      state = {};
+    }
+  }
+
+  void show_again() {
+    el_resize(edit_);
+    el_set(edit_, EL_PREP_TERM, 0);
+    el_set(edit_, EL_PREP_TERM, 1);
+    el_set(edit_, EL_REFRESH);
+  }
+
   static std::string without_newline(std::string_view line) {
     if (line.ends_with('\n')) line.remove_suffix(1);
     return std::string(line);
@@ -113,12 +167,16 @@ class EditingReader : public LineReader {
     if (history_) history_end(history_);
   }
 
+  // What mbrtowc says of bytes that are not a character yet, or never.
+  static constexpr auto kIncomplete = static_cast<std::size_t>(-2),
+                        kInvalid = static_cast<std::size_t>(-1);
+
   InterruptFlag& interrupt_;
   LineHistory kept_;
   EditLine* edit_ = nullptr;
   History* history_ = nullptr;
   std::string prompt_, dropped_;
-  bool key_pressed_ = false;
+  std::exception_ptr error_;
 };
 
 }  // namespace

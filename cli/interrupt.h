@@ -19,6 +19,12 @@ class InterruptScope {
   struct sigaction previous_;
 };
 
+enum class Waited {
+  readable,     // or at its end
+  interrupted,  // by SIGINT, now or before
+  signalled,    // by another signal that is caught
+};
+
 /// While one lives, SIGINT sets a flag, however often it comes.
 class InterruptFlag {
  public:
@@ -29,11 +35,12 @@ class InterruptFlag {
 
   bool raised() const noexcept;
   void clear() noexcept;
-  /// Waits until `file` can be read, or is at its end. False if the flag was raised by then.
-  bool wait_for(int file) const;
+  /// Waits until `file` can be read, or something else has happened.
+  Waited wait_for(int file) const;
 
  private:
   struct sigaction previous_;
+  int wakes_;  // the end of a pipe to which the handler writes, whichever thread it runs in
 };
 
 }  // namespace heddle::cli

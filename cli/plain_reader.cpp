@@ -26,8 +26,9 @@ class PlainReader : public LineReader {
       searched_ = unread_.size();
       require(unread_.size() <= kMostLineBytes, ErrorCode::io,
               "standard input: a line of more than {} bytes", kMostLineBytes);
-      if (!interrupt_.wait_for(STDIN_FILENO)) return {LineEnd::interrupted, take(unread_.size())};
-      if (read_some()) continue;
+      const Waited waited = interrupt_.wait_for(STDIN_FILENO);
+      if (waited == Waited::interrupted) return {LineEnd::interrupted, take(unread_.size())};
+      if (waited == Waited::signalled || read_some()) continue;
       const LineEnd end = unread_.empty() ? LineEnd::end : LineEnd::newline;
       return {end, take(unread_.size())};
     }
