@@ -127,8 +127,7 @@ void add_context(CLI::App& app, ModelArguments& model) {
   app.add_flag("--lazy", context.lazy, "Run the model's array code node by node, without plans");
 }
 
-void add_sampling(CLI::App& app, RunArguments& arguments) {
-  llm::SamplerOptions& sampler = arguments.generate.sampler;
+void add_sampling(CLI::App& app, llm::SamplerOptions& sampler) {
   app.add_option("--temp", sampler.temperature, "Temperature; 0: always the likeliest token")
       ->capture_default_str()
       ->check(not_negative());
@@ -148,8 +147,19 @@ void add_sampling(CLI::App& app, RunArguments& arguments) {
   app.add_option("--repeat-last-n", sampler.repeat_last_n, "How many tokens are recent")
       ->capture_default_str()
       ->check(whole(0));
-  app.add_option("--seed", arguments.seed, "Seed of the choices; random if not given")
-      ->check(seed());
+}
+
+template <class Seed>
+void add_seed(CLI::App& app, Seed& value) {
+  app.add_option("--seed", value, "Seed of the choices; random if not given")->check(seed());
+}
+
+void add_limits(CLI::App& app, std::int64_t& max_tokens, std::vector<std::string>& stop) {
+  app.add_option("-n,--n-predict", max_tokens, "Tokens to generate at most; -1: until the end")
+      ->capture_default_str()
+      ->check(whole(-1));
+  app.add_option("--stop", stop, "Stop before this text; may be given more than once")
+      ->allow_extra_args(false);
 }
 
 void add_run(Program& program) {
@@ -157,20 +167,54 @@ void add_run(Program& program) {
   add_context(*app, arguments->model);
   app->add_option("-p,--prompt", arguments->prompt,
                   "The text to continue; without it, or with -, standard input");
-  app->add_option("-n,--n-predict", arguments->generate.max_tokens,
-                  "Tokens to generate at most; -1: until the end")
-      ->capture_default_str()
-      ->check(whole(-1));
-  app->add_option("--stop", arguments->generate.stop,
-                  "Stop before this text; may be given more than once")
-      ->allow_extra_args(false);
-  add_sampling(*app, *arguments);
+  add_limits(*app, arguments->generate.max_tokens, arguments->generate.stop);
+  add_sampling(*app, arguments->generate.sampler);
+  add_seed(*app, arguments->seed);
   app->add_flag_callback(
       "--no-echo", [a = arguments] { a->echo = false; }, "Leave the prompt out of the output");
   app->add_flag("--parse-special", arguments->parse_special,
                 "Let text such as <|im_end|> in the prompt be the token it names");
   add_report(*app, arguments->report);
   add_observe(*app, arguments->observe);
+}
+
+/// The options that were given, by the names of settings in a conversation's file.
+std::set<std::string> given_settings(const CLI::App& app) {
+  std::set<std::string> given;
+  for (const CLI::Option* option : app.get_options()) {
+    std::string name = option->get_single_name();
+    std::ranges::replace(name, '-', '_');
+    if (option->count() > 0) given.insert(std::move(name));
+  }
+  return given;
+}
+
+void add_chat(Program& program) {
+  auto [app, arguments] = program.add("chat", "Talk with a model, turn by turn", chat);
+  add_context(*app, arguments->model);
+  ChatSettings& settings = arguments->settings.values;
+  auto* system = app->add_option("--system", arguments->system,
+                                 "What the model is told before the conversation");
+  app->add_option_function<std::string>(
+         "--system-file", [a = arguments](const std::string& path) { a->system = read_file(path); },
+         "The same, from a file")
+      ->excludes(system);
+  app->add_option("--chat-template", arguments->template_path,
+                  "A file with the chat template (Jinja) to use instead of the model's own");
+  app->add_option("--session", arguments->session,
+                  "Keep the conversation in this file, whatever happens, and go on with what is "
+                  "there; settings given here count more than the file's");
+  app->add_flag_callback(
+      "--no-history", [a = arguments] { a->keeps_history = false; },
+      "Keep no history of what is typed");
+  add_limits(*app, settings.max_tokens, settings.stop);
+  add_sampling(*app, settings.sampler);
+  add_seed(*app, settings.sampler.seed);
+  app->parse_complete_callback(
+      [app = app, a = arguments] { a->settings.given = given_settings(*app); });
+  app->footer(
+      "Standard input that is no terminal has a message a line. /help lists what can be "
+      "typed.");
 }
 
 void add_info(Program& program) {
@@ -329,7 +373,7 @@ void add_quantize(Program& program) {
 std::vector<std::string> spelled_out(int argc, char** argv) {
   static const std::map<std::string, std::string> names{{"-ngl", "--gpu-layers"},
                                                         {"-dev", "--device"}};
-  static const std::set<std::string> any_text{"-p", "--prompt", "--stop"};
+  static const std::set<std::string> any_text{"-p", "--prompt", "--stop", "--system"};
   std::vector<std::string> arguments;
   for (int i = 1; i < argc; ++i) {
     const auto name = names.find(argv[i]);
@@ -360,6 +404,7 @@ std::function<int()> parse_arguments(int argc, char** argv) {
   program.app.set_version_flag("--version", "heddle " HEDDLE_VERSION);
   program.app.require_subcommand(1);
   add_run(program);
+  add_chat(program);
   add_info(program);
   add_plan(program);
   add_bench(program);

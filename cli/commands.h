@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/chat_file.h"
 #include "cli/compare_dumps.h"
 #include "cli/observe.h"
 #include "heddle/llm.h"
@@ -46,6 +47,16 @@ struct RunArguments {
   ObserveArguments observe;
 };
 int run(const RunArguments& arguments);
+
+struct ChatArguments {
+  ModelArguments model;
+  std::string template_path;  // empty: the model's own
+  std::optional<std::string> system;
+  std::string session;  // a file; empty: none
+  GivenSettings settings;
+  bool keeps_history = true;
+};
+int chat(const ChatArguments& arguments);
 
 struct InfoArguments {
   std::string path;
