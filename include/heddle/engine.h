@@ -19,7 +19,7 @@ class Grammar;  // grammar.h
 
 namespace heddle::llm {
 
-struct Mailbox;
+class Mailbox;
 
 struct EngineOptions {
   /// n_ctx is what one text may have, prompt and reply together; chunk the most prompt tokens of

@@ -126,7 +126,8 @@ using SequenceId = std::int32_t;
 struct StepItem {
   SequenceId sequence = 0;
   std::span<const TokenId> tokens;
-  bool all_logits = false;  // of every token, not of the last one only
+  bool all_logits = false;   // of every token, not of the last one only
+  bool wants_logits = true;  // false: of none, as of a prompt that goes on in a later step
 };
 
 /// KV memory, plans and sequences of one model. One step at a time; a second caller waits.
@@ -186,6 +187,8 @@ class Context {
     std::int64_t blocks = 0, free = 0;
   };
   KvUse kv_use() const;
+  /// How many free blocks it takes to add so many tokens to a sequence.
+  std::int64_t blocks_to_add(SequenceId sequence, std::int64_t tokens) const;
   /// How many blocks would become free if these sequences were released.
   std::int64_t blocks_held_by(std::span<const SequenceId> sequences) const;
 

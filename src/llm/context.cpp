@@ -89,7 +89,7 @@ struct Context::Impl {
       for (std::size_t i = 0; i < item.tokens.size(); ++i) {
         const bool last = i + 1 == item.tokens.size();
         all.push_back({item.sequence, item.tokens[i], blocks.length(item.sequence) + added++,
-                       last || item.all_logits});
+                       item.wants_logits && (last || item.all_logits)});
       }
     }
     return all;
@@ -302,6 +302,11 @@ Context::KvUse Context::kv_use() const {
   return {.block_size = kBlockSize,
           .blocks = impl_->blocks.all_blocks(),
           .free = impl_->blocks.free_blocks()};
+}
+
+std::int64_t Context::blocks_to_add(SequenceId sequence, std::int64_t tokens) const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->blocks.needed(sequence, tokens);
 }
 
 std::int64_t Context::blocks_held_by(std::span<const SequenceId> sequences) const {

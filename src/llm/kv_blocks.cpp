@@ -110,15 +110,24 @@ void KvBlocks::drop_block(std::int32_t block) {
   if (--users_[static_cast<std::size_t>(block)] == 0) free_.push_back(block);
 }
 
+bool KvBlocks::writes_shared(const Sequence& s, std::int64_t count) const {
+  return count > 0 && s.length % kBlockSize != 0 &&
+         users_[static_cast<std::size_t>(s.blocks.back())] > 1;
+}
+
+std::int64_t KvBlocks::needed(SequenceId sequence, std::int64_t count) const {
+  const Sequence& s = at(sequence);
+  const std::size_t more = blocks_for(s.length + count) - s.blocks.size();
+  return static_cast<std::int64_t>(more) + (writes_shared(s, count) ? 1 : 0);
+}
+
 void KvBlocks::extend(SequenceId sequence, std::int64_t count,
                       const std::function<void(std::int64_t, std::int64_t)>& copy) {
   Sequence& s = at(sequence);
   require(s.length + count <= blocks_each_ * kBlockSize, ErrorCode::invalid_argument,
           "sequence {} has {} positions; {} more do not fit the {} of its blocks", sequence,
           s.length, count, blocks_each_ * kBlockSize);
-  const bool writes_shared = count > 0 && s.length % kBlockSize != 0 &&
-                             users_[static_cast<std::size_t>(s.blocks.back())] > 1;
-  if (writes_shared) {
+  if (writes_shared(s, count)) {
     const std::int32_t own = take_block();
     try {
       copy(s.blocks.back(), own);

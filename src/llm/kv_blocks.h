@@ -46,6 +46,8 @@ class KvBlocks {
   std::int64_t blocks_each() const noexcept { return blocks_each_; }
   std::int64_t all_blocks() const noexcept { return static_cast<std::int64_t>(users_.size()); }
   std::int64_t free_blocks() const noexcept { return static_cast<std::int64_t>(free_.size()); }
+  /// Free blocks that `extend` would take.
+  std::int64_t needed(SequenceId sequence, std::int64_t count) const;
   /// Blocks that nobody but these sequences uses.
   std::int64_t held_by(std::span<const SequenceId> sequences) const;
 
@@ -55,6 +57,7 @@ class KvBlocks {
     std::int64_t length = 0;
     bool lost = false;
   };
+  bool writes_shared(const Sequence& s, std::int64_t count) const;
   const Sequence& at(SequenceId sequence) const;
   Sequence& at(SequenceId sequence);
   SequenceId place(Sequence sequence);
