@@ -169,6 +169,7 @@ void add_run(Program& program) {
   app->add_flag("--parse-special", arguments->parse_special,
                 "Let text such as <|im_end|> in the prompt be the token it names");
   add_report(*app, arguments->report);
+  add_observe(*app, arguments->observe);
 }
 
 void add_info(Program& program) {
@@ -203,6 +204,7 @@ void add_bench(Program& program) {
       ->check(whole(1));
   app->add_flag("--json", arguments->json, "As JSON, with llama-bench's names");
   add_report(*app, arguments->report);
+  add_observe(*app, arguments->observe);
 }
 
 void add_devices_list(Program& program) {
@@ -243,6 +245,7 @@ void add_logits(Program& program) {
       ->delimiter(',')
       ->allow_extra_args(false);
   app->add_option("-o,--output", arguments->output, "The file to write")->required();
+  add_observe(*app, arguments->observe);
 }
 
 void add_serve_limits(CLI::App& app, ServeArguments& arguments) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/observe.h"
 #include "heddle/llm.h"
 
 namespace heddle::cli {
@@ -39,6 +40,7 @@ struct RunArguments {
   bool echo = true;
   bool parse_special = false;
   bool report = false;  // of what the devices did, on standard error
+  ObserveArguments observe;
 };
 int run(const RunArguments& arguments);
 
@@ -62,6 +64,7 @@ struct BenchArguments {
   int repetitions = 5;
   bool json = false;
   bool report = false;  // as for run
+  ObserveArguments observe;
 };
 int bench(const BenchArguments& arguments);
 
@@ -83,6 +86,7 @@ struct LogitsArguments {
   ModelArguments model;
   std::vector<TokenId> tokens;
   std::string output;
+  ObserveArguments observe;
 };
 int logits(const LogitsArguments& arguments);
 

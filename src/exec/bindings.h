@@ -29,6 +29,7 @@ class Bindings {
   void bind_state(std::string_view name, const StateUse& use, SlotKind kind);
 
   const Ref<Buffer>& buffer(std::uint32_t slot) const { return bound_[slot].buffer; }
+  std::size_t offset(std::uint32_t slot) const { return bound_[slot].offset; }
   BindingTable& table(Device* device) const { return *tables_.at(device); }
 
  private:

@@ -11,6 +11,8 @@
 #include "base/team.h"
 #include "exec/bindings.h"
 #include "exec/inputs.h"
+#include "exec/observed_plan.h"
+#include "exec/observed_run.h"
 #include "exec/planner.h"
 #include "exec/retired.h"
 #include "exec/transfer.h"
@@ -51,6 +53,7 @@ class RunCompletion final : public Completion {
 /// What clones share.
 struct Compiled {
   Plan plan;
+  DescribedOnce described;
   InputChecker inputs;
   struct StateUser {
     std::string name;
@@ -114,6 +117,7 @@ namespace {
 struct OnDevices {
   Bindings bindings;
   std::vector<std::unique_ptr<Recording>> recordings, feed_recordings;
+  NodeRecordings node_recordings;  // of runs that somebody watched
 
   explicit OnDevices(const Plan& plan) : bindings(plan) {
     for (const Split& split : plan.splits) recordings.push_back(record(plan, split));
@@ -129,8 +133,9 @@ struct Executable::Impl {
   std::shared_ptr<OnDevices> there;
   std::map<std::string, Ref<State>, std::less<>> states;
 
-  mutable std::mutex mutex;  // one run at a time
-  Ref<Completion> last;      // the last run, if there was one
+  mutable std::mutex mutex;             // one run at a time
+  Ref<Completion> last;                 // the last run, if there was one
+  std::unique_ptr<WatchedRun> watched;  // the run that is being submitted, if somebody watches it
 
   Impl(std::shared_ptr<const Compiled> c, Ref<Parameters> p)
       : compiled(std::move(c)),
@@ -218,6 +223,11 @@ struct Executable::Impl {
     return uses;
   }
 
+  void watch(Watchers watchers, std::span<const NamedTensor> inputs) {
+    watched = std::make_unique<WatchedRun>(std::move(watchers), plan(),
+                                           compiled->described.of(plan()), inputs);
+  }
+
   void bind(std::span<const NamedTensor> inputs, const Uses& uses) {
     Bindings& bindings = there->bindings;
     bindings.allocate();
@@ -246,6 +256,10 @@ struct Executable::Impl {
     for (const std::uint32_t wait : split.waits) stream->wait_for(ends[wait]);
     // The stream keeps their order anyway; this carries the failure of one to the next.
     if (const Ref<Completion> before = last_on(split.device, ends)) stream->wait_for(before);
+    if (watched) {
+      return watched->run_split(ends.size(), split, *stream, there->bindings,
+                                there->node_recordings);
+    }
     stream->replay(recording, there->bindings.table(split.device));
     return stream->submit();
   }
@@ -265,7 +279,7 @@ struct Executable::Impl {
     std::vector<Ref<Completion>> ends;
     std::shared_ptr<const Failure> failure;
     try {
-      const auto& [bindings, recordings, feeds] = *there;
+      const auto& [bindings, recordings, feeds, node_recordings] = *there;
       for (std::size_t s = 0; s < recordings.size(); ++s) {
         ends.push_back(submit_split(plan().splits[s], *recordings[s], ends, uses));
       }
@@ -274,7 +288,9 @@ struct Executable::Impl {
       }
     } catch (...) {
       failure = failure_of(std::current_exception());
+      if (watched && watched->in_flight()) ends.push_back(watched->in_flight());
     }
+    if (watched) watched->finish(failure);
     const Ref<Completion> end = make_ref<RunCompletion>(ends, failure);
     for (auto& [name, use] : uses) {
       const bool written = state_user(name).is_written;
@@ -349,9 +365,12 @@ Ref<Completion> Executable::submit(std::span<const NamedTensor> inputs) {
   impl_->make_missing_states();
   Impl::Uses uses = impl_->take_states();
   impl_->compiled->inputs.check(inputs, impl_->rows_of(uses));
+  Watchers watchers = watchers_now();
+  if (!watchers.empty()) impl_->watch(std::move(watchers), inputs);
   impl_->bind(inputs, uses);
   const Team::Session held(current_team());
   impl_->last = impl_->submit_all(uses);
+  impl_->watched = nullptr;
   return impl_->last;
 }
 

@@ -37,6 +37,7 @@ struct App {
   std::time_t started = std::time(nullptr);
   std::atomic<bool> draining{false};
   ReplyCounts counts;
+  std::atomic<int> watchers{0};  // of /trace/live
   std::function<HttpCounts()> http_counts;
 
   const Tokenizer& tokenizer() const { return model->tokenizer(); }
@@ -65,6 +66,7 @@ void models(App& app, Call call);
 void model(App& app, Call call);  // /v1/models/{id}
 void page(App& app, Call call);   // a file of the page
 bool is_page_file(const std::string& path);
+void trace_live(App& app, Call call);  // what runs, as it runs
 
 void send_json(Reply& reply, const Json& json);
 

@@ -45,6 +45,8 @@ class Reply {
   virtual void begin(HttpResponse head) = 0;
   virtual void write(std::string data) = 0;
   virtual void end() = 0;
+  /// Bytes of what was written that the client has not taken yet.
+  virtual std::size_t unsent() const = 0;
   /// Runs `task` on the server's thread, after what was asked of this reply before. Dropped if the
   /// server has ended.
   virtual void post(std::function<void()> task) = 0;
@@ -62,7 +64,7 @@ struct HttpLimits {
   std::size_t body_bytes = std::size_t{8} << 20;     // beyond: 413
   std::size_t connections = 256;                     // beyond: 503
   /// Of a stream that its client does not read. Beyond, the connection is closed.
-  std::size_t unsent_bytes = std::size_t{1} << 20;
+  std::size_t unsent_bytes = std::size_t{4} << 20;
   /// From a request's first byte to its last. Beyond: 408.
   std::chrono::milliseconds request_time{60'000};
   /// For a client to take 64 KiB. Beyond, the connection is closed.

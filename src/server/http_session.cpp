@@ -98,12 +98,14 @@ class SessionReply : public Reply {
         [s = session_, id = id_, h = std::move(head)]() mutable { s->begin(id, std::move(h)); });
   }
   void write(std::string data) override {
+    session_->unsent += data.size();
     loop_->post(
         [s = session_, id = id_, d = std::move(data)]() mutable { s->write(id, std::move(d)); });
   }
   void end() override {
     loop_->post([s = session_, id = id_] { s->end(id); });
   }
+  std::size_t unsent() const override { return session_->unsent; }
   void post(std::function<void()> task) override { loop_->post(std::move(task)); }
   void on_gone(std::function<void()> gone) override {
     loop_->post(
@@ -440,6 +442,8 @@ void Session::flush() {
 void Session::on_written(error_code error) {
   writing_ = false;
   writing_timer_.cancel();
+  // Heads and chunk sizes are in there too: it is an estimate.
+  unsent = sending_.size() - sent_ + waiting_.size();
   if (state_ == State::closed) return;
   if (error) return abort();
   flush();

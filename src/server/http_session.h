@@ -78,6 +78,9 @@ class Session : public std::enable_shared_from_this<Session> {
   void on_gone(std::uint64_t request, std::function<void()> gone);
   void drop(std::uint64_t request);
 
+  /// Of what replies were given, on its way here included. Thread-safe.
+  std::atomic<std::size_t> unsent{0};
+
  private:
   using Parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
   enum class State { receiving, handling, lingering, closed };

@@ -32,6 +32,7 @@ constexpr std::array kRoutes{
     Route{"POST", "/detokenize", Where::worker, Needs::key, detokenize},
     Route{"GET", "/health", Where::loop, Needs::nothing, health},
     Route{"GET", "/metrics", Where::loop, Needs::key, metrics},
+    Route{"GET", "/trace/live", Where::loop, Needs::key, trace_live},
 };
 constexpr Route kPage{"GET", "/", Where::loop, Needs::nothing, page};
 
@@ -135,6 +136,7 @@ class CountedReply : public Reply {
   }
   void write(std::string data) override { reply_->write(std::move(data)); }
   void end() override { reply_->end(); }
+  std::size_t unsent() const override { return reply_->unsent(); }
   void post(std::function<void()> task) override { reply_->post(std::move(task)); }
   void on_gone(std::function<void()> gone) override { reply_->on_gone(std::move(gone)); }
 
