@@ -248,6 +248,29 @@ void add_logits(Program& program) {
   add_observe(*app, arguments->observe);
 }
 
+void add_compare(Program& program) {
+  auto [app, arguments] =
+      program.add("compare", "Say where two dumps, or two devices, part: node by node", compare);
+  add_context(*app, arguments->model);
+  app->add_option("DUMP", arguments->other,
+                  "A second dump (a directory that --dump wrote); MODEL is then the first");
+  app->add_option("--tokens", arguments->tokens,
+                  "For two devices: the token ids to run, with commas between them")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app->add_option("-p,--prompt", arguments->prompt, "Or the text")->capture_default_str();
+  app->add_option("--filter", arguments->filter,
+                  "For two devices: only values whose name this regular expression is found in");
+  app->add_option("--atol", arguments->tolerance.absolute,
+                  "Values agree if they differ by no more than this")
+      ->capture_default_str()
+      ->check(not_negative());
+  app->add_option("--rtol", arguments->tolerance.relative,
+                  "and this times the magnitude of the second")
+      ->capture_default_str()
+      ->check(not_negative());
+}
+
 void add_serve_limits(CLI::App& app, ServeArguments& arguments) {
   app.add_option("--parallel", arguments.parallel, "Texts in work at once")
       ->capture_default_str()
@@ -338,6 +361,7 @@ std::function<int()> parse_arguments(int argc, char** argv) {
   add_tokenize(program);
   add_template(program);
   add_logits(program);
+  add_compare(program);
   add_serve(program);
   program.add("settings", "List what the environment can set, and its values now", settings_list);
   add_devices_list(program);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/compare_dumps.h"
 #include "cli/observe.h"
 #include "heddle/llm.h"
 
@@ -17,6 +18,7 @@ namespace heddle::cli {
 inline constexpr int kOk = 0;
 inline constexpr int kFailure = 1;        // it could not be done; standard error says why
 inline constexpr int kUsage = 2;          // the command line makes no sense
+inline constexpr int kDifferent = 3;      // `compare` found a difference
 inline constexpr int kInterrupted = 130;  // by Ctrl-C, as shells report it
 
 /// What was asked of the command line makes no sense in a way that only the command can see.
@@ -104,6 +106,16 @@ struct ServeArguments {
   double timeout = 60, drain = 30;  // seconds
 };
 int serve(const ServeArguments& arguments);
+
+struct CompareArguments {
+  ModelArguments model;  // its path is the first dump if there is a second, `other`
+  std::string other;
+  std::vector<TokenId> tokens;  // none: those of the prompt
+  std::string prompt = "Once upon a time";
+  std::string filter;
+  Tolerance tolerance;
+};
+int compare(const CompareArguments& arguments);
 
 int settings_list();
 

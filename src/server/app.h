@@ -28,6 +28,17 @@ class ReplyCounts {
   std::map<std::pair<std::string, int>, std::uint64_t> counts_;
 };
 
+/// Replies that have no end of their own.
+class EndlessReplies {
+ public:
+  void add(const std::shared_ptr<Reply>& reply);
+  void end_all();
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::weak_ptr<Reply>> replies_;
+};
+
 struct App {
   ServerOptions options;
   std::shared_ptr<const llm::Model> model;
@@ -37,6 +48,7 @@ struct App {
   std::time_t started = std::time(nullptr);
   std::atomic<bool> draining{false};
   ReplyCounts counts;
+  EndlessReplies endless;
   std::atomic<int> watchers{0};  // of /trace/live
   std::function<HttpCounts()> http_counts;
 

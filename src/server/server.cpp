@@ -166,6 +166,19 @@ ChatPrompt make_prompt(const llm::Model& model, const ServerOptions& options) {
 
 }  // namespace
 
+void EndlessReplies::add(const std::shared_ptr<Reply>& reply) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(replies_, [](const auto& one) { return one.expired(); });
+  replies_.push_back(reply);
+}
+
+void EndlessReplies::end_all() {
+  const std::lock_guard lock(mutex_);
+  for (const auto& one : replies_) {
+    if (const auto reply = one.lock()) reply->end();
+  }
+}
+
 struct Server::Impl {
   App app;
   Workers workers;
@@ -251,6 +264,7 @@ bool Server::has_chat_template() const {
 bool Server::drain(std::chrono::milliseconds most) {
   impl_->app.draining = true;
   impl_->http->drain();
+  impl_->app.endless.end_all();
   return impl_->http->wait_idle(most);
 }
 

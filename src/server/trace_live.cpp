@@ -42,20 +42,26 @@ class LiveTrace final : public Observer {
   std::set<std::uint64_t> missed_;
 };
 
-/// Ends when the client goes.
-struct Watch {
-  Watch(App& owner, const std::shared_ptr<Reply>& reply)
-      : app(owner), scope(std::make_shared<LiveTrace>(reply), ObserveScope::Of::process) {}
-  ~Watch() { --app.watchers; }
-  App& app;
-  ObserveScope scope;
+/// Ends when the client goes, or the server drains.
+class Watch {
+ public:
+  Watch(App& app, const std::shared_ptr<Reply>& reply)
+      : app_(app), scope_(std::make_shared<LiveTrace>(reply), ObserveScope::Of::process) {
+    ++app_.watchers;
+  }
+  ~Watch() { --app_.watchers; }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+ private:
+  App& app_;
+  ObserveScope scope_;
 };
 
 }  // namespace
 
 void trace_live(App& app, Call call) {
-  if (app.watchers.fetch_add(1) >= kMostWatchers) {
-    --app.watchers;
+  if (app.watchers >= kMostWatchers) {
     ApiError error(429, fmt::format("{} others watch already", kMostWatchers));
     error.retry_after = 10;
     throw error;
@@ -63,8 +69,8 @@ void trace_live(App& app, Call call) {
   call.reply->begin({.content_type = "text/event-stream",
                      .headers = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}},
                      .body = ": heddle\n\n"});
-  auto watch = std::make_shared<Watch>(app, call.reply);
-  call.reply->on_gone([watch]() mutable { watch = nullptr; });
+  call.reply->on_gone([watch = std::make_shared<Watch>(app, call.reply)] {});
+  app.endless.add(call.reply);
 }
 
 }  // namespace heddle::server
