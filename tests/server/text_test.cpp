@@ -116,7 +116,8 @@ TEST(Completions, ContinueTextsAndTokens) {
   const std::string prompt = "Once upon a time";
   const std::string expected = story(prompt, 24);
   const std::vector<TokenId> tokens = llm::Model::bundled()->tokenizer().encode(prompt);
-  for (const Json& given : {Json(prompt), Json(tokens), Json({prompt}), Json({tokens})}) {
+  for (const Json& given :
+       {Json(prompt), Json(tokens), Json::array({prompt}), Json::array({tokens})}) {
     const Json reply = server.ask("/v1/completions", completion_body(given));
     EXPECT_EQ(reply["object"], "text_completion");
     EXPECT_EQ(reply["choices"][0]["text"], expected) << given;

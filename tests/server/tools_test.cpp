@@ -86,6 +86,7 @@ TEST(ToolCalls, AreToldFromContentHoweverTheTextIsCut) {
       {list,
        R"([{"name": "f", "arguments": {"x": 1}}, {"name": "g", "arguments": {}}])",
        {"", {told, "g {}"}}},
+      {list, R"([TOOL_CALLS][{"name": "f", "arguments": {"x": 1}}])", {"", {told}}},
       {list, "[1, 2]", {"[1, 2]", {}}},
       {{}, call, {call, {}}},
   };
