@@ -116,6 +116,22 @@ struct QuantizeArguments {
   llm::ModelFileOptions options;
 };
 int quantize(const QuantizeArguments& arguments);
+
+struct ServeArguments {
+  ModelArguments model;
+  std::string host = "127.0.0.1";
+  int port = 8080;    // 0: one that is free
+  std::string alias;  // what clients call the model; empty: its file's name
+  std::vector<std::string> api_keys;
+  std::string api_key_file, chat_template;  // paths; empty: none
+  std::int64_t parallel = 8, queue = 64;    // texts in work, and waiting
+  std::int64_t kv_size = 0;                 // positions for all of them; 0: the most they can use
+  std::size_t max_body = std::size_t{8} << 20;  // bytes
+  std::size_t connections = 256;
+  double timeout = 60, drain = 30;  // seconds
+};
+int serve(const ServeArguments& arguments);
+
 struct CompareArguments {
   ModelArguments model;  // its path is the first dump if there is a second, `other`
   std::string other;

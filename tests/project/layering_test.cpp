@@ -14,8 +14,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const std::vector<std::string> kParts{"base",  "tensor", "op", "device", "array",
-                                      "graph", "exec",   "io", "text",   "llm"};
+const std::vector<std::string> kParts{"base", "tensor", "op",   "device", "array", "graph",
+                                      "exec", "io",     "text", "llm",    "server"};
 
 /// Which part each public header belongs to.
 const std::map<std::string, std::string> kPublicHeaders{{"error.h", "base"},
