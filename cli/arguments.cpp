@@ -248,11 +248,82 @@ void add_logits(Program& program) {
   add_observe(*app, arguments->observe);
 }
 
+void add_compare(Program& program) {
+  auto [app, arguments] =
+      program.add("compare", "Say where two dumps, or two devices, part: node by node", compare);
+  add_context(*app, arguments->model);
+  app->add_option("DUMP", arguments->other,
+                  "A second dump (a directory that --dump wrote); MODEL is then the first");
+  app->add_option("--tokens", arguments->tokens,
+                  "For two devices: the token ids to run, with commas between them")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app->add_option("-p,--prompt", arguments->prompt, "Or the text")->capture_default_str();
+  app->add_option("--filter", arguments->filter,
+                  "For two devices: only values whose name this regular expression is found in");
+  app->add_option("--atol", arguments->tolerance.absolute,
+                  "Values agree if they differ by no more than this")
+      ->capture_default_str()
+      ->check(not_negative());
+  app->add_option("--rtol", arguments->tolerance.relative,
+                  "and this times the magnitude of the second")
+      ->capture_default_str()
+      ->check(not_negative());
+}
+
+void add_serve_limits(CLI::App& app, ServeArguments& arguments) {
+  app.add_option("--parallel", arguments.parallel, "Texts in work at once")
+      ->capture_default_str()
+      ->check(whole(1, 1024));
+  app.add_option("--queue", arguments.queue, "Texts that wait; more are refused with status 429")
+      ->capture_default_str()
+      ->check(whole(0));
+  app.add_option("--kv-size", arguments.kv_size,
+                 "Positions of KV memory for all texts; 0: a whole context for each of --parallel")
+      ->check(whole(0));
+  app.add_option("--max-body", arguments.max_body,
+                 "Bytes of a request, as 500k or 8M; larger ones are refused with status 413 [8M]")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(whole(1));
+  app.add_option("--connections", arguments.connections,
+                 "Connections at once; more are refused with status 503")
+      ->capture_default_str()
+      ->check(whole(1, 100'000));
+  const auto time = within(0.001, 1e6, "a number of seconds above 0");
+  app.add_option("--timeout", arguments.timeout,
+                 "Seconds that a client may take to send a request, or to take 64 KiB of a reply")
+      ->capture_default_str()
+      ->check(time);
+  app.add_option("--drain", arguments.drain,
+                 "Seconds that replies may still take after SIGTERM or Ctrl-C")
+      ->capture_default_str()
+      ->check(within(0.0, 1e6, "a number of seconds, 0 or more"));
+}
+
+void add_serve(Program& program) {
+  auto [app, arguments] =
+      program.add("serve", "Serve a model over HTTP, for OpenAI's clients", serve);
+  add_context(*app, arguments->model);
+  app->add_option("--host", arguments->host, "The address to listen on; 0.0.0.0 for all")
+      ->capture_default_str();
+  app->add_option("--port", arguments->port, "The port to listen on; 0: one that is free")
+      ->capture_default_str()
+      ->check(whole(0, 65535));
+  app->add_option("--alias", arguments->alias, "What clients call the model [its file's name]");
+  app->add_option("--api-key", arguments->api_keys,
+                  "A key that clients must send; may be given more than once")
+      ->allow_extra_args(false);
+  app->add_option("--api-key-file", arguments->api_key_file, "A file with a key on each line");
+  app->add_option("--chat-template", arguments->chat_template,
+                  "A file with a chat template (Jinja), instead of the model's own");
+  add_serve_limits(*app, *arguments);
+}
+
 /// llama.cpp's short names of several letters, which the parser would read as one letter and its
 /// value, spelled out. What follows an option that takes any text is left alone.
 std::vector<std::string> spelled_out(int argc, char** argv) {
-  static const std::map<std::string, std::string> names{{"-ngl", "--gpu-layers"},
-                                                        {"-dev", "--device"}};
+  static const std::map<std::string, std::string> names{
+      {"-ngl", "--gpu-layers"}, {"-dev", "--device"}, {"-np", "--parallel"}};
   static const std::set<std::string> any_text{"-p", "--prompt", "--stop"};
   std::vector<std::string> arguments;
   for (int i = 1; i < argc; ++i) {
@@ -290,6 +361,8 @@ std::function<int()> parse_arguments(int argc, char** argv) {
   add_tokenize(program);
   add_template(program);
   add_logits(program);
+  add_compare(program);
+  add_serve(program);
   program.add("settings", "List what the environment can set, and its values now", settings_list);
   add_devices_list(program);
   try {

@@ -17,6 +17,12 @@ namespace heddle::cli {
 struct ObserveArguments {
   std::string trace;  // a file; empty: none
   std::int64_t trace_steps = 16;
+  bool profile = false;
+  /// Given, they are not measured: GB/s and Gop/s of every device.
+  std::optional<double> bandwidth, peak;
+  std::string dump;  // a directory; empty: none
+  std::string dump_filter;
+  std::int64_t dump_steps = 1;
 };
 void add_observe(CLI::App& app, ObserveArguments& arguments);
 

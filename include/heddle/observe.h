@@ -24,7 +24,7 @@ struct ObservedNode {
   std::string op;      // "add"; "copy", or a leaf's kind
   std::string family;  // "binary": what differs in a detail only shares one
   /// "blk.0.ffn_down.weight/add": unique in its plan, and the same in plans for other devices, as
-  /// far as these run the same ops. The op alone where it is evaluated lazily.
+  /// far as these run the same ops. Evaluated lazily: the op and which of its kind, "add#3".
   std::string name;
   std::string text;            // the op with its fields
   std::uint32_t id = 0;        // as `heddle plan` shows it
@@ -98,7 +98,9 @@ class Observer {
 
   virtual void run_began(const ObservedRun&) {}
   /// Whether it wants to see that output each time the node has run. Whole states are large.
-  virtual bool wants(const ObservedNode&, std::uint32_t /*output*/) { return false; }
+  virtual bool wants(const ObservedRun&, const ObservedNode&, std::uint32_t /*output*/) {
+    return false;
+  }
   virtual void node_ran(const ObservedRun&, const ObservedRecord&) {}
   /// `error`: what ended it, or null.
   virtual void run_ended(const ObservedRun&, ObservedTime /*end*/, const Error* /*error*/) {}

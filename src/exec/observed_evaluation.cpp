@@ -1,5 +1,8 @@
 #include "exec/observed_evaluation.h"
 
+#include <map>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "array/watch.h"
@@ -33,15 +36,17 @@ class WatchedEvaluation final : public EvaluationWatch {
 
   void ran(const Op& op, std::span<const TensorSpec> inputs, std::span<const View> results,
            Time begin, Time encoded, Time end) noexcept override {
+    std::optional<ObservedNode> described;
     for (const auto& watched : watchers_) {
       watched->tell([&](Observer& observer) {
         if (run_.id == 0) run_.id = next_run_id();
         if (!began_) observer.run_began(run_);
-        const ObservedNode node = describe(op, inputs, results);
+        if (!described) described = describe(op, inputs, results);
+        const ObservedNode& node = *described;
         std::vector<std::vector<std::byte>> copies(results.size());
         std::vector<ObservedValue> values;
         for (std::uint32_t o = 0; o < results.size(); ++o) {
-          if (!is_contiguous(results[o].operand) || !observer.wants(node, o)) continue;
+          if (!is_contiguous(results[o].operand) || !observer.wants(run_, node, o)) continue;
           values.push_back({o, results[o].spec(), bytes_of(results[o], copies[o])});
         }
         observer.node_ran(
@@ -57,10 +62,11 @@ class WatchedEvaluation final : public EvaluationWatch {
   }
 
  private:
-  static ObservedNode describe(const Op& op, std::span<const TensorSpec> inputs,
-                               std::span<const View> results) {
+  ObservedNode describe(const Op& op, std::span<const TensorSpec> inputs,
+                        std::span<const View> results) {
     ObservedNode node;
     node.op = node.name = name(op);
+    if (const int uses = ++uses_[node.op]; uses > 1) node.name += "#" + std::to_string(uses);
     node.family = family_name(op);
     node.text = to_string(op);
     for (const View& result : results) node.outputs.push_back(result.spec());
@@ -84,6 +90,7 @@ class WatchedEvaluation final : public EvaluationWatch {
   ObservedRun run_;
   std::uint32_t position_ = 0;
   bool began_ = false;
+  std::map<std::string, int> uses_;  // of each op
   std::shared_ptr<const Failure> failure_;
 };
 

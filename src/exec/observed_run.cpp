@@ -60,7 +60,8 @@ void WatchedRun::finish(std::shared_ptr<const Failure> failure) {
 bool WatchedRun::is_wanted(const ObservedNode& node, std::uint32_t output) {
   bool wanted = false;
   for (const auto& watched : watchers_) {
-    watched->tell([&](Observer& observer) { wanted = wanted || observer.wants(node, output); });
+    watched->tell(
+        [&](Observer& observer) { wanted = wanted || observer.wants(run_, node, output); });
   }
   return wanted;
 }
@@ -71,7 +72,7 @@ void WatchedRun::tell(ObservedRecord record, const std::vector<ObservedValue>& v
     watched->tell([&](Observer& observer) {
       wanted.clear();
       for (const ObservedValue& value : values) {
-        if (observer.wants(record.what, value.output)) wanted.push_back(value);
+        if (observer.wants(run_, record.what, value.output)) wanted.push_back(value);
       }
       record.values = wanted;
       observer.node_ran(run_, record);

@@ -41,7 +41,7 @@ void Trace::run_began(const ObservedRun& run) {
   if (run.plan) plans_.emplace(run.plan->id, run.plan);
 }
 
-bool Trace::wants(const ObservedNode& node, std::uint32_t output) {
+bool Trace::wants(const ObservedRun&, const ObservedNode& node, std::uint32_t output) {
   return is_worth_a_look(node, output);
 }
 
@@ -141,7 +141,7 @@ void TraceLines::run_began(const ObservedRun& run) {
               {"begin", microseconds(start_, run.begin)}}));
 }
 
-bool TraceLines::wants(const ObservedNode& node, std::uint32_t output) {
+bool TraceLines::wants(const ObservedRun&, const ObservedNode& node, std::uint32_t output) {
   return is_worth_a_look(node, output);
 }
 

@@ -28,7 +28,7 @@ class Trace final : public Observer {
   std::uint64_t dropped_runs() const;
 
   void run_began(const ObservedRun& run) override;
-  bool wants(const ObservedNode& node, std::uint32_t output) override;
+  bool wants(const ObservedRun& run, const ObservedNode& node, std::uint32_t output) override;
   void node_ran(const ObservedRun& run, const ObservedRecord& record) override;
   void run_ended(const ObservedRun& run, ObservedTime end, const Error* error) override;
 
@@ -57,7 +57,7 @@ class TraceLines final : public Observer {
   explicit TraceLines(std::function<void(const std::string&)> line);
 
   void run_began(const ObservedRun& run) override;
-  bool wants(const ObservedNode& node, std::uint32_t output) override;
+  bool wants(const ObservedRun& run, const ObservedNode& node, std::uint32_t output) override;
   void node_ran(const ObservedRun& run, const ObservedRecord& record) override;
   void run_ended(const ObservedRun& run, ObservedTime end, const Error* error) override;
 

@@ -7,7 +7,8 @@ namespace heddle {
 
 /// A file of the page that web/ makes, as embedded in the program.
 struct WebFile {
-  std::string_view path;  // as a browser asks for it: "/index.html" (which is also "/"), "/page-HASH.js"
+  std::string_view
+      path;  // as a browser asks for it: "/index.html" (which is also "/"), "/page-HASH.js"
   std::string_view content_type;
   std::string_view bytes;
   bool immutable;  // its name changes whenever its bytes do, so that it may be cached for ever

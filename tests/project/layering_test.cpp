@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 namespace {
 
 const std::vector<std::string> kParts{"base",  "tensor", "op", "device", "array",
-                                      "graph", "exec",   "io", "text",   "llm"};
+                                      "graph", "exec",   "io", "text",   "llm", "server"};
 
 /// Which part each public header belongs to.
 const std::map<std::string, std::string> kPublicHeaders{
@@ -27,7 +27,8 @@ const std::map<std::string, std::string> kPublicHeaders{
     {"memory.h", "device"},   {"array.h", "array"},        {"ops.h", "array"},
     {"tree.h", "array"},      {"graph.h", "graph"},        {"executable.h", "exec"},
     {"state.h", "exec"},      {"observe.h", "exec"},       {"gguf.h", "io"},
-    {"tokenizer.h", "text"},  {"chat_template.h", "text"}, {"llm.h", "llm"}};
+    {"tokenizer.h", "text"},  {"chat_template.h", "text"}, {"grammar.h", "text"},
+    {"llm.h", "llm"},         {"engine.h", "llm"}};
 
 std::size_t rank(const std::string& part) {
   return static_cast<std::size_t>(std::find(kParts.begin(), kParts.end(), part) - kParts.begin());
