@@ -23,7 +23,7 @@ function start(): void {
     try {
       const [model] = await client.models();
       chat.model = model ?? null;
-      place.textContent = model ?? "no model";
+      place.textContent = model?.id ?? "no model";
     } catch (error) {
       chat.model = null;
       place.textContent = "no model";

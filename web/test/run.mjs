@@ -1,5 +1,6 @@
-// Runs tests: `node test/run.mjs unit|browser|screenshots`. They are bundled first, so that any
-// node from 18 on runs them. Exits with 77 where something that they need is missing.
+// Runs tests: `node test/run.mjs unit|browser|program|screenshots`; program, with the path of heddle,
+// has the page served by it. They are bundled first, so that any node from 18 on runs them. Exits
+// with 77 where something that they need is missing.
 import { build } from "esbuild";
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -10,7 +11,7 @@ import { fileURLToPath } from "node:url";
 const skipped = 77; // ctest's SKIP_RETURN_CODE
 const web = dirname(dirname(fileURLToPath(import.meta.url)));
 const kind = process.argv[2] ?? "";
-const folders = { unit: "unit", browser: "browser", screenshots: "screenshots" };
+const kinds = ["unit", "browser", "program", "screenshots"];
 
 function chromium() {
   const found = [process.env.HEDDLE_CHROMIUM, "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
@@ -37,10 +38,9 @@ async function bundled(folder, out) {
 }
 
 async function main() {
-  const folder = folders[kind];
-  if (!folder) throw new Error("say which tests: unit, browser or screenshots");
-  const environment = { ...process.env, HEDDLE_WEB_DIR: web };
-  if (folder !== "unit") {
+  if (!kinds.includes(kind)) throw new Error(`say which tests: ${kinds.join(", ")}`);
+  const environment = { ...process.env, HEDDLE_WEB_DIR: web, HEDDLE_PROGRAM: process.argv[3] ?? "" };
+  if (kind !== "unit") {
     const browser = chromium();
     if (!browser) {
       console.log("skipped: Chromium is not installed (Debian's package is chromium; HEDDLE_CHROMIUM may name another)");
@@ -51,13 +51,13 @@ async function main() {
   // Inside web/, so that the tests find its packages.
   const out = await mkdtemp(join(web, "node_modules", ".heddle-tests-"));
   try {
-    if (folder !== "unit") {
+    if (kind === "browser" || kind === "screenshots") {
       environment.HEDDLE_WEB_DIST = join(out, "dist");
       const made = spawnSync(process.execPath, [join(web, "build.mjs"), "--out", environment.HEDDLE_WEB_DIST], { stdio: "inherit" });
       if (made.status !== 0) return 1;
     }
-    const files = await bundled(folder, out);
-    const flags = folder === "screenshots" ? [] : ["--test"];
+    const files = await bundled(kind, out);
+    const flags = kind === "screenshots" ? [] : ["--test"];
     const run = spawnSync(process.execPath, ["--enable-source-maps", ...flags, ...files], { stdio: "inherit", env: environment });
     return run.status ?? 1;
   } finally {

@@ -1,8 +1,8 @@
 // What a person can do with conversations, without the page: the view shows what this holds.
-import type { Client } from "../api/client.ts";
+import type { Client, Model } from "../api/client.ts";
 import { before, newConversation, withLast, withMessage, type Conversation } from "./conversation.ts";
 import { Reply } from "./reply.ts";
-import { requestFor, type Settings } from "./settings.ts";
+import { continuationFor, requestFor, type Settings } from "./settings.ts";
 import type { ConversationStore } from "./store.ts";
 
 /** What changed: which conversations there are; the current one as a whole; its last message. */
@@ -11,12 +11,12 @@ export type Change = "list" | "conversation" | "reply" | "ended";
 const savedEvery = 1000; // milliseconds, while a reply grows
 
 export class Chat {
-  model: string | null = null;
+  model: Model | null = null;
   private current_: Conversation;
   private readonly replies = new Map<string, Reply>();
 
   constructor(
-    private readonly client: Pick<Client, "chat">,
+    private readonly client: Pick<Client, "reply">,
     readonly store: ConversationStore,
     private readonly settings: () => Settings,
     private readonly changed: (change: Change, conversation: Conversation) => void,
@@ -124,7 +124,8 @@ export class Chat {
   private ask(asked: Conversation): void {
     const reply = new Reply(this.client);
     this.replies.set(asked.id, reply);
-    const request = requestFor(asked, this.settings(), this.model);
+    const make = this.model?.chats === false ? continuationFor : requestFor;
+    const request = make(asked, this.settings(), this.model);
     this.keep(withMessage(asked, reply.message, Date.now()));
     this.changed("conversation", this.current_);
     let saved = performance.now();

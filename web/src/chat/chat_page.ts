@@ -1,5 +1,5 @@
 // Puts the chat on the page: list, messages, composer, import and export, and the keys.
-import type { Client } from "../api/client.ts";
+import type { Client, Model } from "../api/client.ts";
 import { alarm, announce } from "../base/announce.ts";
 import { byId, h } from "../base/dom.ts";
 import { exported, imported } from "./archive.ts";
@@ -51,8 +51,9 @@ export class ChatPage {
     this.changed("conversation", this.chat.current);
   }
 
-  set model(model: string | null) {
+  set model(model: Model | null) {
     this.chat.model = model;
+    this.field.placeholder = model?.chats === false ? "A text to continue: this model has no chat template" : "Message";
   }
 
   private listen(): void {

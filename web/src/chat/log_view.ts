@@ -33,26 +33,24 @@ export class LogView {
     this.scrollToEnd();
   }
 
-  /** The last message has grown: shown at the next frame. */
+  /** The last message has grown: shown at the next frame, or at once if it grows no more. */
   showLast(conversation: Conversation, running: boolean): void {
     cancelAnimationFrame(this.pending);
-    this.pending = requestAnimationFrame(() => {
+    const show = () => {
       const index = conversation.messages.length - 1;
       const view = this.views[index];
       if (!view) return;
       this.showOne(view, conversation, index, running);
       if (this.follows) this.scrollToEnd();
-    });
+    };
+    if (running) this.pending = requestAnimationFrame(show);
+    else show();
   }
 
   private showOne(view: MessageView, conversation: Conversation, index: number, running: boolean): void {
     const message = conversation.messages[index];
     const last = index === conversation.messages.length - 1;
     if (message) view.show(message, running && last, last);
-  }
-
-  focusLast(): void {
-    this.views[this.views.length - 1]?.element.focus();
   }
 
   private empty(): HTMLElement {

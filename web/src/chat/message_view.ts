@@ -48,7 +48,7 @@ export class MessageView {
   ) {
     const mine = message.role === "user";
     this.thoughts.append(this.reasoning.element);
-    this.body = h("div", { class: "body" }, this.thoughts, mine ? this.plain : this.text.element, this.note);
+    this.body = h("div", { class: "body" }, ...(mine ? [this.plain] : [this.thoughts, this.text.element]), this.note);
     this.tools.append(...this.makeTools(mine));
     this.element = h(
       "article",

@@ -1,5 +1,5 @@
 // A reply under way: asks for it, gathers it, and says how it ended. Never throws.
-import type { ChatRequest, Client } from "../api/client.ts";
+import type { ChatRequest, Client, CompletionRequest } from "../api/client.ts";
 import { isAbort, unreachable } from "../api/errors.ts";
 import type { Message } from "./conversation.ts";
 import { Rate } from "./rate.ts";
@@ -9,16 +9,16 @@ export class Reply {
   readonly rate = new Rate();
   private readonly abort = new AbortController();
 
-  constructor(private readonly client: Pick<Client, "chat">) {}
+  constructor(private readonly client: Pick<Client, "reply">) {}
 
   stop(): void {
     this.abort.abort();
   }
 
   /** Calls `changed` whenever `message` has. Ends when the reply has, in whatever way. */
-  async run(request: ChatRequest, changed: () => void): Promise<void> {
+  async run(request: ChatRequest | CompletionRequest, changed: () => void): Promise<void> {
     try {
-      for await (const delta of this.client.chat(request, this.abort.signal)) {
+      for await (const delta of this.client.reply(request, this.abort.signal)) {
         if (delta.content || delta.reasoning) this.rate.piece(performance.now());
         const { content, reasoning = "" } = this.message;
         this.message = { ...this.message, content: content + delta.content };

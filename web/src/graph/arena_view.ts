@@ -68,7 +68,7 @@ export class ArenaView {
       h(
         "section",
         { class: "arena" },
-        h("h3", {}, `Arena of ${arena.device}`),
+        h("h2", {}, `Arena of ${arena.device}`),
         h("p", { class: "hint" }, summary(arena)),
         canvas,
         place,

@@ -72,7 +72,7 @@ export class DetailsView {
     return h(
       "div",
       {},
-      h("h3", {}, plan.lazy ? "Run without a plan" : `Plan ${plan.plan}`),
+      h("h2", {}, plan.lazy ? "Run without a plan" : `Plan ${plan.plan}`),
       run?.error ? h("p", { class: "error" }, run.error) : null,
       facts,
       h("p", { class: "hint" }, "Choose a node to see what it read and made."),
@@ -92,7 +92,7 @@ export class DetailsView {
   private layer(plan: Plan, title: string, nodes: readonly number[]): Node[] {
     const known = nodes.flatMap((node) => this.model.figures.get(node) ?? []);
     return [
-      h("h3", {}, title),
+      h("h2", {}, title),
       rows([["Nodes", String(nodes.length)], ...(known.length > 0 ? figureRows(totals(known)) : [])]),
       h("button", { type: "button", click: () => this.actions.toggle() }, "Unfold"),
       this.links(plan, nodes),
@@ -123,6 +123,6 @@ export class DetailsView {
     ]);
     const values = figures?.record.values ?? [];
     const title = (output: number) => (node.outputs.length > 1 ? `Output ${output}` : "Values");
-    return [h("h3", {}, node.kind === "input" ? node.name : node.op), facts, ...values.map((value) => valueView(value, title(value.output)))];
+    return [h("h2", {}, node.kind === "input" ? node.name : node.op), facts, ...values.map((value) => valueView(value, title(value.output)))];
   }
 }

@@ -119,16 +119,6 @@ export class GraphCanvas {
     this.reveal(box);
   }
 
-  /** Where a box is in the window; for tests, which click there. */
-  placeOf(box: number): { x: number; y: number } {
-    const { x, y, scale } = this.camera;
-    const { layout } = this.model;
-    return {
-      x: ((layout?.x[box] ?? 0) + boxWidth / 2 - x) * scale,
-      y: ((layout?.y[box] ?? 0) + boxHeight / 2 - y) * scale,
-    };
-  }
-
   private key(event: KeyboardEvent): void {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const direction = directions[event.key];

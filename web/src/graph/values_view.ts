@@ -76,7 +76,7 @@ export function valueView(value: Value, title: string): HTMLElement {
   return h(
     "section",
     { class: "value" },
-    h("h4", {}, title),
+    h("h3", {}, title),
     trouble ? h("p", { class: "error" }, `Not finite: ${value.nan} NaN, ${value.inf} infinite.`) : null,
     h(
       "dl",

@@ -19,6 +19,21 @@ export interface Site {
   close(): Promise<void>;
 }
 
+/** Errors in the console, exceptions, and requests to anywhere but `home`, as they come. */
+export function watch(page: Page, home: string): string[] {
+  const troubles: string[] = [];
+  page.on("console", (message) => {
+    // Chromium reports each refused request too: those are what some tests are about.
+    if (message.type() === "error" && !message.text().startsWith("Failed to load resource")) troubles.push(message.text());
+  });
+  page.on("pageerror", (error) => troubles.push(String(error)));
+  page.on("request", (request) => {
+    const url = request.url();
+    if (!url.startsWith(home) && !url.startsWith("blob:") && !url.startsWith("data:")) troubles.push(`asked for ${url}`);
+  });
+  return troubles;
+}
+
 /** The page from a stub server of its own. `prepare` runs before it is opened. */
 export async function open(
   browser: Browser,
@@ -37,18 +52,4 @@ export async function open(
     await server.close();
   };
   return { page, server, troubles, close };
-}
-
-function watch(page: Page, home: string): string[] {
-  const troubles: string[] = [];
-  page.on("console", (message) => {
-    // Chromium reports each refused request too: those are what some tests are about.
-    if (message.type() === "error" && !message.text().startsWith("Failed to load resource")) troubles.push(message.text());
-  });
-  page.on("pageerror", (error) => troubles.push(String(error)));
-  page.on("request", (request) => {
-    const url = request.url();
-    if (!url.startsWith(home) && !url.startsWith("blob:") && !url.startsWith("data:")) troubles.push(`asked for ${url}`);
-  });
-  return troubles;
 }

@@ -121,7 +121,10 @@ export class StubServer {
     for (const [index, part] of pieces.entries()) {
       if (gone) return;
       piece(part);
-      if (last === "broken" && index === 1) return void response.destroy();
+      if (last === "broken" && index === 1) {
+        await wait(100); // so that what was sent arrives
+        return void response.destroy();
+      }
       if (last === "fault" && index === 1) {
         send({ error: { message: "the device was lost", type: "server_error" } });
         return void response.end();

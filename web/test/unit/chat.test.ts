@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ChatDelta, ChatRequest } from "../../src/api/client.ts";
+import type { ChatDelta, ChatRequest, CompletionRequest } from "../../src/api/client.ts";
 import { ServerError } from "../../src/api/errors.ts";
 import { Chat, type Change } from "../../src/chat/chat.ts";
 import { noSettings } from "../../src/chat/settings.ts";
@@ -31,7 +31,7 @@ const delta = (content: string, finish: string | null = null): ChatDelta => ({ c
 
 /** A server whose replies the test feeds, piece by piece. */
 class Puppet {
-  readonly requests: ChatRequest[] = [];
+  readonly requests: (ChatRequest | CompletionRequest)[] = [];
   private waiting: (() => void)[] = [];
   private queue: (ChatDelta | Error | "end")[] = [];
 
@@ -41,7 +41,7 @@ class Puppet {
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
 
-  async *chat(request: ChatRequest, signal: AbortSignal): AsyncGenerator<ChatDelta> {
+  async *reply(request: ChatRequest | CompletionRequest, signal: AbortSignal): AsyncGenerator<ChatDelta> {
     this.requests.push(request);
     for (;;) {
       signal.throwIfAborted();
@@ -115,7 +115,7 @@ test("an error is kept with its cause, and the next message leaves it out", asyn
   assert.equal(chat.current.messages[1]?.error, "The server refused (429): full.");
   chat.send("b");
   await rest();
-  assert.deepEqual(puppet.requests[1]?.messages, [{ role: "user", content: "a\n\nb" }]);
+  assert.deepEqual(puppet.requests[1]?.["messages"], [{ role: "user", content: "a\n\nb" }]);
 });
 
 test("asking again replaces the last reply", async () => {
@@ -127,7 +127,7 @@ test("asking again replaces the last reply", async () => {
   chat.regenerate();
   await puppet.feed(delta("two", "stop"), "end");
   assert.deepEqual(contents(chat), ["a", "two"]);
-  assert.deepEqual(puppet.requests[1]?.messages, [{ role: "user", content: "a" }]);
+  assert.deepEqual(puppet.requests[1]?.["messages"], [{ role: "user", content: "a" }]);
 });
 
 test("an edited message replaces what came after it", async () => {
@@ -166,6 +166,19 @@ test("a conversation that is deleted stays deleted, whatever its reply still say
   assert.deepEqual(contents(chat), []);
 });
 
+test("a model without a chat template is asked to continue what was said", async () => {
+  const { puppet, chat } = setUp();
+  chat.model = { id: "m", chats: false };
+  chat.send("Once");
+  await puppet.feed(delta(" upon a time.", "stop"), "end");
+  chat.send("Then");
+  await rest();
+  assert.deepEqual(puppet.requests, [
+    { prompt: "Once", max_tokens: 256, model: "m" },
+    { prompt: "Once upon a time.\nThen", max_tokens: 256, model: "m" },
+  ]);
+});
+
 test("a title and a system prompt are kept; an empty conversation is not", async () => {
   const items = new Memory();
   const { puppet, chat } = setUp(items);
@@ -173,7 +186,7 @@ test("a title and a system prompt are kept; an empty conversation is not", async
   assert.equal(items.length, 0);
   chat.send("a");
   await puppet.feed("end");
-  assert.equal(puppet.requests[0]?.messages[0]?.role, "system");
+  assert.deepEqual(puppet.requests[0]?.["messages"], [{ role: "system", content: "be brief" }, { role: "user", content: "a" }]);
   chat.rename(chat.current.id, " named ");
   chat.setSystem("be long");
   const again = setUp(items).chat.current;

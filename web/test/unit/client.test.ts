@@ -16,7 +16,7 @@ function stream(...events: string[]): Response {
 
 async function reply(client: Client): Promise<string> {
   let text = "";
-  for await (const delta of client.chat({ messages: [] }, new AbortController().signal)) text += delta.content;
+  for await (const delta of client.reply({ messages: [] }, new AbortController().signal)) text += delta.content;
   return text;
 }
 
@@ -48,6 +48,7 @@ test("an event of a reply", () => {
   const usage = deltaOf('{"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":7,"prompt_tokens_details":{"cached_tokens":4}}}');
   assert.deepEqual(usage.usage, { promptTokens: 5, completionTokens: 7, cachedTokens: 4 });
   assert.equal(deltaOf('{"choices":[{"delta":{"content":null}}]}').content, "");
+  assert.equal(deltaOf('{"choices":[{"text":" upon","finish_reason":null}]}').content, " upon");
   assert.equal(deltaOf("null").content, "");
   assert.throws(() => deltaOf("{"), /not JSON/);
   assert.throws(() => deltaOf('{"error":{"message":"the device was lost"}}'), /stopped the reply: the device was lost/);
@@ -64,6 +65,16 @@ test("a reply is asked for as a stream with usage, and with the key", async () =
   assert.deepEqual(JSON.parse(String(asked.body)), { messages: [], stream: true, stream_options: { include_usage: true } });
 });
 
+test("a text is continued by another route", async () => {
+  let asked = "";
+  answering((url) => {
+    asked = url;
+    return stream("[DONE]");
+  });
+  for await (const _ of new Client(() => "").reply({ prompt: "Once" }, new AbortController().signal)) assert.fail("nothing was said");
+  assert.equal(asked, "/v1/completions");
+});
+
 test("a stream that ends early, or is none, is an error", async () => {
   answering(() => stream('{"choices":[{"delta":{"content":"a"}}]}'));
   await assert.rejects(reply(new Client(() => "")), /broke off/);
@@ -76,8 +87,8 @@ test("a stream that ends early, or is none, is an error", async () => {
 });
 
 test("the names of models", async () => {
-  answering(() => Response.json({ data: [{ id: "one" }, { id: 2 }, null, { id: "three" }] }));
-  assert.deepEqual(await new Client(() => "").models(), ["one", "three"]);
+  answering(() => Response.json({ data: [{ id: "one" }, { id: 2 }, null, { id: "three", meta: { chat_template: false } }] }));
+  assert.deepEqual(await new Client(() => "").models(), [{ id: "one", chats: true }, { id: "three", chats: false }]);
   answering(() => new Response("<html>"));
   await assert.rejects(new Client(() => "").models(), /makes no sense/);
 });

@@ -63,7 +63,7 @@ test("settings from text", () => {
   const setting = (name: string) => numberSettings.find((one) => one.name === name) ?? assert.fail(name);
   assert.deepEqual(parseNumber(setting("temperature"), " 0.7 "), { value: 0.7 });
   assert.deepEqual(parseNumber(setting("temperature"), ""), { value: null });
-  for (const text of ["warm", "-0.1", "5.01", "NaN", "Infinity", "1e99"]) assert.ok("wrong" in parseNumber(setting("temperature"), text), text);
+  for (const text of ["warm", "-0.1", "2.01", "NaN", "Infinity", "1e99"]) assert.ok("wrong" in parseNumber(setting("temperature"), text), text);
   assert.deepEqual(parseNumber(setting("seed"), "0"), { value: 0 });
   assert.ok("wrong" in parseNumber(setting("top_k"), "1.5"));
 });
@@ -77,7 +77,7 @@ test("settings from storage: what does not fit is dropped", () => {
 test("a request has the system prompt, the messages and the settings", () => {
   const conversation = { ...talk("a", "b", "c"), system: "be kind" };
   const settings = { numbers: { temperature: 0, seed: 7 }, stop: ["\n"], system: "" };
-  assert.deepEqual(requestFor(conversation, settings, "m"), {
+  assert.deepEqual(requestFor(conversation, settings, { id: "m", chats: true }), {
     model: "m",
     messages: [
       { role: "system", content: "be kind" },
