@@ -1,6 +1,7 @@
 #include "cli/arguments.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -245,6 +246,48 @@ void add_logits(Program& program) {
   app->add_option("-o,--output", arguments->output, "The file to write")->required();
 }
 
+std::string listed(const std::vector<std::string_view>& names) {
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+/// A type that weights can have, by its name.
+void add_weight_type(CLI::App& app, const char* name, const char* description,
+                     std::optional<DType>& type) {
+  const auto check = [](const std::string& text) {
+    const std::optional<DType> dtype = dtype_from_name(text);
+    const bool sound = dtype && (is_block(*dtype) || *dtype == DType::f32 || *dtype == DType::f16 ||
+                                 *dtype == DType::bf16);
+    return sound ? std::string() : fmt::format("'{}' is no type such as f16, q8_0 or q6_K", text);
+  };
+  app.add_option_function<std::string>(
+         name, [&type](const std::string& text) { type = dtype_from_name(text); }, description)
+      ->check(CLI::Validator(check, ""));
+}
+
+void add_model_file(CLI::App& app, llm::ModelFileOptions& options) {
+  app.add_option("-t,--threads", options.threads,
+                 "Threads; 0: HEDDLE_THREADS, or all processors this process may use")
+      ->check(whole(0, 1024));
+  app.add_flag("--pure", options.pure, "All matrices in the one format, none in a better one");
+  add_weight_type(app, "--output-tensor-type",
+                  "What output.weight is to be, or the embedding where it serves as output",
+                  options.output_type);
+  add_weight_type(app, "--token-embedding-type", "What token_embd.weight is to be",
+                  options.embedding_type);
+}
+
+void add_synth(Program& program) {
+  auto [app, arguments] = program.add(
+      "synth", "Write a model of random weights in a real one's shape, to measure with", synth);
+  app->add_option("SHAPE", arguments->shape, listed(llm::model_shape_names()))->required();
+  app->add_option("TYPE", arguments->type, listed(llm::file_type_names()))->required();
+  app->add_option("OUT", arguments->output, "The GGUF file to write")->required();
+  app->add_option("--seed", arguments->seed, "The same seed, the same weights")
+      ->capture_default_str()
+      ->check(seed());
+  add_model_file(*app, arguments->options);
+}
+
 /// llama.cpp's short names of several letters, which the parser would read as one letter and its
 /// value, spelled out. What follows an option that takes any text is left alone.
 std::vector<std::string> spelled_out(int argc, char** argv) {
@@ -287,6 +330,7 @@ std::function<int()> parse_arguments(int argc, char** argv) {
   add_tokenize(program);
   add_template(program);
   add_logits(program);
+  add_synth(program);
   program.add("settings", "List what the environment can set, and its values now", settings_list);
   add_devices_list(program);
   try {

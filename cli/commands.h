@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "heddle/llm.h"
+#include "heddle/model_file.h"
 
 namespace heddle::cli {
 
@@ -85,6 +86,13 @@ struct LogitsArguments {
   std::string output;
 };
 int logits(const LogitsArguments& arguments);
+
+struct SynthArguments {
+  std::string shape, type, output;
+  std::uint64_t seed = 1;
+  llm::ModelFileOptions options;
+};
+int synth(const SynthArguments& arguments);
 
 int settings_list();
 

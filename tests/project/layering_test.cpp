@@ -27,7 +27,7 @@ const std::map<std::string, std::string> kPublicHeaders{
     {"memory.h", "device"},      {"array.h", "array"},   {"ops.h", "array"},
     {"tree.h", "array"},         {"graph.h", "graph"},   {"executable.h", "exec"},
     {"state.h", "exec"},         {"gguf.h", "io"},       {"tokenizer.h", "text"},
-    {"chat_template.h", "text"}, {"llm.h", "llm"}};
+    {"chat_template.h", "text"}, {"llm.h", "llm"},       {"model_file.h", "llm"}};
 
 std::size_t rank(const std::string& part) {
   return static_cast<std::size_t>(std::find(kParts.begin(), kParts.end(), part) - kParts.begin());
