@@ -37,6 +37,7 @@ std::shared_ptr<const PlaceMask> PlaceMasks::at(const Place& place) {
 std::shared_ptr<const PlaceMask> PlaceMasks::make(const Place& place) {
   if (parser_.state_count() > kKeptStates) parser_.clear();
   auto mask = std::make_shared<PlaceMask>();
+  parser_.begin_work();
   const StateId inside = parser_.inside(place.node, place.part);
   const auto end = static_cast<std::uint32_t>(trie_.size());
   walk(trie_, parser_, inside, 0, end, trail_, [&](std::uint32_t node, StateId state) {

@@ -14,8 +14,8 @@ using Kind = Automaton::Kind;
 constexpr NodeId kTextEnds = ~NodeId{0}, kUnknownFollows = kTextEnds - 1;
 constexpr FrameId kOpen = FrameId{1} << 31;  // counts open_, not frames_
 
-/// Far more ways than grammars in use have, and still some milliseconds a step.
-constexpr std::size_t kMostWays = 100'000;
+/// Far more ways than grammars in use have: at once, and for a mask (some tenths of a second).
+constexpr std::size_t kMostWays = 50'000, kMostWork = 3'000'000;
 constexpr std::size_t kMostWords = std::size_t{1} << 24;  // of states and frames: 64 MiB
 constexpr std::size_t kTidyWords = std::size_t{1} << 18;
 constexpr std::uint64_t kFree = ~std::uint64_t{0};
@@ -99,10 +99,9 @@ void Parser::reach(NodeId node, FrameId frame) {
   const std::uint64_t key = std::uint64_t{node} << 32 | frame;
   const std::size_t slot = locate(key);
   if (seen_[slot] == key) return;
-  require(++seen_count_ <= kMostWays, ErrorCode::unsupported,
-          "the grammar can be read in too many ways at once: more than {} lead on from here; make "
-          "it less ambiguous",
-          kMostWays);
+  ++work_done_;
+  require(++seen_count_ <= kMostWays && work_done_ <= kMostWork, ErrorCode::unsupported,
+          "grammar: it can be read in too many ways here; make it less ambiguous");
   seen_[slot] = key;
   work_.push_back({node, frame});
   if (seen_count_ * 2 <= seen_.size()) return;
@@ -198,10 +197,9 @@ void Parser::close_frames() {
     std::sort(links.begin(), links.end());
     links.erase(std::unique(links.begin(), links.end()), links.end());
     total += links.size();
+    work_done_ += links.size();
     require(total <= kMostWays, ErrorCode::unsupported,
-            "the grammar can be read in too many ways at once: more than {} lead back from here; "
-            "make it less ambiguous",
-            kMostWays);
+            "grammar: it can be read in too many ways here; make it less ambiguous");
     words.clear();
     for (const auto& [node, parent] : links) words.insert(words.end(), {node, parent});
     frame->closed = frames_.intern(words);

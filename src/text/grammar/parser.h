@@ -43,8 +43,10 @@ class Parser {
   /// After the rule of a frame.
   StateId after(FrameId frame);
 
-  /// kNoState if the byte cannot come. Throws unsupported where there are too many ways, or too
-  /// many states have been made.
+  /// Begins a piece of work: a token read, a mask made. One that follows too many ways throws
+  /// unsupported, so that no grammar can keep a thread for long.
+  void begin_work() noexcept { work_done_ = 0; }
+  /// kNoState if the byte cannot come.
   StateId step(StateId state, std::uint8_t byte) {
     const std::size_t at = std::size_t{state} * classes_.count + classes_.of[byte];
     const StateId known = steps_[at];
@@ -103,6 +105,7 @@ class Parser {
   std::vector<std::pair<NodeId, FrameId>> work_;
   std::vector<std::uint64_t> seen_;  // open addressing: node and frame
   std::size_t seen_count_ = 0;
+  std::size_t work_done_ = 0;  // ways followed
   std::vector<OpenFrame> open_;
   std::unordered_map<RuleId, std::uint32_t> open_index_;
 };

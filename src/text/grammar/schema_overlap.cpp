@@ -94,10 +94,12 @@ bool never(const SchemaReader& reader, const Sources& made, const Sources& other
       return std::find(theirs->begin(), theirs->end(), v) != theirs->end();
     });
   }
-  if (mine) {
-    return std::none_of(mine->begin(), mine->end(),
-                        [&](const Json& v) { return (type_of(v) & declared_types(other)) != 0; });
-  }
+  const auto none_is = [](const std::vector<Json>& values, Types of) {
+    return std::none_of(values.begin(), values.end(),
+                        [&](const Json& v) { return (type_of(v) & of) != 0; });
+  };
+  if (mine) return none_is(*mine, declared_types(other));
+  if (theirs && none_is(*theirs, types)) return true;
   return common == kObject && !theirs && objects_never(reader, made, other, depth);
 }
 
