@@ -164,6 +164,11 @@ void add_run(Program& program) {
                   "Stop before this text; may be given more than once")
       ->allow_extra_args(false);
   add_sampling(*app, *arguments);
+  auto* grammar = app->add_option("--grammar-file", arguments->grammar_file,
+                                  "Only texts of the grammar (GBNF) in this file");
+  app->add_option("--json-schema,--json-schema-file", arguments->json_schema_file,
+                  "Only JSON that is valid under the schema in this file")
+      ->excludes(grammar);
   app->add_flag_callback(
       "--no-echo", [a = arguments] { a->echo = false; }, "Leave the prompt out of the output");
   app->add_flag("--parse-special", arguments->parse_special,

@@ -15,7 +15,7 @@ constexpr NodeId kTextEnds = ~NodeId{0}, kUnknownFollows = kTextEnds - 1;
 constexpr FrameId kOpen = FrameId{1} << 31;  // counts open_, not frames_
 
 /// Far more ways than grammars in use have: at once, and for a mask (some tenths of a second).
-constexpr std::size_t kMostWays = 50'000, kMostWork = 3'000'000;
+constexpr std::size_t kMostWays = 20'000, kMostWork = 3'000'000;
 constexpr std::size_t kMostWords = std::size_t{1} << 24;  // of states and frames: 64 MiB
 constexpr std::size_t kTidyWords = std::size_t{1} << 18;
 constexpr std::uint64_t kFree = ~std::uint64_t{0};
