@@ -170,6 +170,11 @@ void add_run(Program& program) {
   add_limits(*app, arguments->generate.max_tokens, arguments->generate.stop);
   add_sampling(*app, arguments->generate.sampler);
   add_seed(*app, arguments->seed);
+  auto* grammar = app->add_option("--grammar-file", arguments->grammar_file,
+                                  "Only texts of the grammar (GBNF) in this file");
+  app->add_option("--json-schema,--json-schema-file", arguments->json_schema_file,
+                  "Only JSON that is valid under the schema in this file")
+      ->excludes(grammar);
   app->add_flag_callback(
       "--no-echo", [a = arguments] { a->echo = false; }, "Leave the prompt out of the output");
   app->add_flag("--parse-special", arguments->parse_special,

@@ -40,6 +40,7 @@ struct RunArguments {
   ModelArguments model;
   std::optional<std::string> prompt;  // none, or "-": from standard input
   llm::GenerateOptions generate;
+  std::string grammar_file, json_schema_file;  // one of them at most
   std::optional<std::uint64_t> seed;
   bool echo = true;
   bool parse_special = false;

@@ -77,9 +77,17 @@ llm::GenerateOptions with_seed(const RunArguments& arguments) {
   return options;
 }
 
+std::shared_ptr<const Grammar> grammar_of(const RunArguments& arguments) {
+  if (!arguments.grammar_file.empty()) return Grammar::from_gbnf(read_file(arguments.grammar_file));
+  if (!arguments.json_schema_file.empty())
+    return Grammar::from_json_schema(read_file(arguments.json_schema_file));
+  return nullptr;
+}
+
 }  // namespace
 
 int run(const RunArguments& arguments) {
+  const std::shared_ptr<const Grammar> grammar = grammar_of(arguments);
   const std::string prompt = prompt_of(arguments);
   Progress progress;
   progress.show("opening the model");
@@ -93,6 +101,7 @@ int run(const RunArguments& arguments) {
   progress.clear();
   const DeviceReport report(context);
   llm::GenerateOptions options = with_seed(arguments);
+  options.grammar = grammar;
   const InterruptScope interrupt;
   options.progress = [&](std::int64_t done, std::int64_t all) {
     progress.show(fmt::format("prompt: {} of {} tokens", done, all));

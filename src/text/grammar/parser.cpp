@@ -15,7 +15,7 @@ constexpr NodeId kTextEnds = ~NodeId{0}, kUnknownFollows = kTextEnds - 1;
 constexpr FrameId kOpen = FrameId{1} << 31;  // counts open_, not frames_
 
 /// Far more ways than grammars in use have: at once, and for a mask (some tenths of a second).
-constexpr std::size_t kMostWays = 50'000, kMostWork = 3'000'000;
+constexpr std::size_t kMostWays = 20'000, kMostWork = 3'000'000;
 constexpr std::size_t kMostWords = std::size_t{1} << 24;  // of states and frames: 64 MiB
 constexpr std::size_t kTidyWords = std::size_t{1} << 18;
 constexpr std::uint64_t kFree = ~std::uint64_t{0};
@@ -31,6 +31,7 @@ Parser::Parser(const Automaton& automaton)
 void Parser::clear() {
   frames_.clear();
   states_.clear();
+  flags_.clear();
   steps_.clear();
   afters_.clear();
 }
@@ -226,7 +227,10 @@ StateId Parser::finish() {
 StateId Parser::add_state(std::span<const std::uint32_t> words) {
   const StateId state = states_.intern(words);
   const std::size_t steps = states_.size() * classes_.count;
-  if (steps_.size() < steps) steps_.resize(steps, kUnknown);
+  if (steps_.size() < steps) {
+    steps_.resize(steps, kUnknown);
+    flags_.push_back(static_cast<std::uint8_t>(words.front() | (words.size() > 1 ? kReadsOn : 0)));
+  }
   require(
       frames_.words() + states_.words() + steps_.size() <= kMostWords, ErrorCode::unsupported,
       "the grammar can be read in too many ways: following them takes more than {} MiB; make it "
@@ -238,7 +242,7 @@ StateId Parser::add_state(std::span<const std::uint32_t> words) {
 StateId Parser::tidy(StateId state) {
   if (frames_.words() + states_.words() + steps_.size() <= tidy_words_) return state;
   const std::vector<Place> kept = places(state);
-  const std::uint32_t kept_flags = flags(state);
+  const std::uint32_t kept_flags = states_[state].front();
   const SpanTable old = std::move(frames_);
   clear();
   // A frame is entered after those it links to.

@@ -57,7 +57,8 @@ class Parser {
   bool accepts(StateId state) const noexcept { return (flags(state) & kAccepts) != 0; }
   /// Whether the rule that `inside` began in may be complete here.
   bool leaves(StateId state) const noexcept { return (flags(state) & kLeaves) != 0; }
-  bool reads_on(StateId state) const noexcept { return states_[state].size() > 1; }
+  /// Whether it may go on.
+  bool reads_on(StateId state) const noexcept { return (flags(state) & kReadsOn) != 0; }
   std::vector<Place> places(StateId state) const;
 
   /// Forgets everything but `state` if there is much to forget; returns its new number.
@@ -67,7 +68,7 @@ class Parser {
 
  private:
   static constexpr StateId kUnknown = kNoState - 1;
-  static constexpr std::uint32_t kAccepts = 1, kLeaves = 2;
+  static constexpr std::uint8_t kAccepts = 1, kLeaves = 2, kReadsOn = 4;
 
   /// A rule that was called in the step in progress; callers may still be added.
   struct OpenFrame {
@@ -77,7 +78,7 @@ class Parser {
     FrameId closed = 0;
   };
 
-  std::uint32_t flags(StateId state) const noexcept { return states_[state].front(); }
+  std::uint8_t flags(StateId state) const noexcept { return flags_[state]; }
   StateId find_step(StateId state, std::uint8_t byte);
   void begin();
   void reach(NodeId node, FrameId frame);
@@ -93,10 +94,11 @@ class Parser {
 
   const Automaton* automaton_;
   CharBytes::ByteClasses classes_;
-  SpanTable frames_;             // sorted (node, frame) pairs
-  SpanTable states_;             // flags, sorted places
-  std::vector<StateId> steps_;   // of each state by class of byte
-  std::vector<StateId> afters_;  // of each frame
+  SpanTable frames_;                 // sorted (node, frame) pairs
+  SpanTable states_;                 // flags, sorted places
+  std::vector<std::uint8_t> flags_;  // of each state
+  std::vector<StateId> steps_;       // of each state by class of byte
+  std::vector<StateId> afters_;      // of each frame
   std::size_t tidy_words_;
 
   // The step in progress.
