@@ -44,7 +44,7 @@ void run_test(llm::Context& context, llm::SequenceId sequence, const BenchTest& 
 }
 
 void measure(llm::Context& context, llm::SequenceId sequence, BenchTest& test, int repetitions,
-             Progress& progress) {
+             Watching& watching, Progress& progress) {
   using Clock = std::chrono::steady_clock;
   const std::vector<TokenId> tokens =
       random_tokens(test.n_prompt + test.n_gen, context.model().config().n_vocab);
@@ -55,7 +55,7 @@ void measure(llm::Context& context, llm::SequenceId sequence, BenchTest& test, i
   for (int i = 0; i < repetitions; ++i) {
     progress.show(fmt::format("{}: {} of {}", test_name(test), i + 1, repetitions));
     const Clock::time_point start = Clock::now();
-    run_test(context, sequence, test, tokens);
+    watching.during([&] { run_test(context, sequence, test, tokens); });
     const auto taken = std::chrono::nanoseconds(Clock::now() - start).count();
     test.samples.push_back(std::max<std::int64_t>(taken, 1));
   }
@@ -90,12 +90,16 @@ int bench(const BenchArguments& arguments) {
   }
   llm::Context context(model, options);
   const llm::SequenceId sequence = context.create();
-  for (BenchTest& test : tests) measure(context, sequence, test, arguments.repetitions, progress);
+  Watching watching(context, arguments.observe);
+  for (BenchTest& test : tests) {
+    measure(context, sequence, test, arguments.repetitions, watching, progress);
+  }
   progress.clear();
   for (const BenchTest& test : tests) {
     if (arguments.report)
       fmt::print(stderr, "{}, {} times\n{}\n", test_name(test), arguments.repetitions, test.report);
   }
+  watching.finish();
   print(arguments.json ? bench_json(context, tests) : bench_table(context, tests));
   return kOk;
 }

@@ -9,7 +9,10 @@
 #include <vector>
 
 #include "cli/chat_file.h"
+#include "cli/compare_dumps.h"
+#include "cli/observe.h"
 #include "heddle/llm.h"
+#include "heddle/model_file.h"
 
 namespace heddle::cli {
 
@@ -17,6 +20,7 @@ namespace heddle::cli {
 inline constexpr int kOk = 0;
 inline constexpr int kFailure = 1;        // it could not be done; standard error says why
 inline constexpr int kUsage = 2;          // the command line makes no sense
+inline constexpr int kDifferent = 3;      // `compare` found a difference
 inline constexpr int kInterrupted = 130;  // by Ctrl-C, as shells report it
 
 /// What was asked of the command line makes no sense in a way that only the command can see.
@@ -40,6 +44,7 @@ struct RunArguments {
   bool echo = true;
   bool parse_special = false;
   bool report = false;  // of what the devices did, on standard error
+  ObserveArguments observe;
 };
 int run(const RunArguments& arguments);
 
@@ -73,6 +78,7 @@ struct BenchArguments {
   int repetitions = 5;
   bool json = false;
   bool report = false;  // as for run
+  ObserveArguments observe;
 };
 int bench(const BenchArguments& arguments);
 
@@ -94,8 +100,47 @@ struct LogitsArguments {
   ModelArguments model;
   std::vector<TokenId> tokens;
   std::string output;
+  ObserveArguments observe;
 };
 int logits(const LogitsArguments& arguments);
+
+struct SynthArguments {
+  std::string shape, type, output;
+  std::uint64_t seed = 1;
+  llm::ModelFileOptions options;
+};
+int synth(const SynthArguments& arguments);
+
+struct QuantizeArguments {
+  std::string input, output, type;
+  llm::ModelFileOptions options;
+};
+int quantize(const QuantizeArguments& arguments);
+
+struct ServeArguments {
+  ModelArguments model;
+  std::string host = "127.0.0.1";
+  int port = 8080;    // 0: one that is free
+  std::string alias;  // what clients call the model; empty: its file's name
+  std::vector<std::string> api_keys;
+  std::string api_key_file, chat_template;  // paths; empty: none
+  std::int64_t parallel = 8, queue = 64;    // texts in work, and waiting
+  std::int64_t kv_size = 0;                 // positions for all of them; 0: the most they can use
+  std::size_t max_body = std::size_t{8} << 20;  // bytes
+  std::size_t connections = 256;
+  double timeout = 60, drain = 30;  // seconds
+};
+int serve(const ServeArguments& arguments);
+
+struct CompareArguments {
+  ModelArguments model;  // its path is the first dump if there is a second, `other`
+  std::string other;
+  std::vector<TokenId> tokens;  // none: those of the prompt
+  std::string prompt = "Once upon a time";
+  std::string filter;
+  Tolerance tolerance;
+};
+int compare(const CompareArguments& arguments);
 
 int settings_list();
 

@@ -27,13 +27,17 @@ int logits(const LogitsArguments& arguments) {
 
   AtomicFile file(arguments.output);
   const auto chunk = static_cast<std::size_t>(context.options().chunk);
-  // Chunk by chunk, so that no more than a chunk's rows are ever in memory.
-  for (std::size_t done = 0; done < count; done += chunk) {
-    progress.show(fmt::format("{} of {} tokens", done, count));
-    const auto part = std::span(arguments.tokens).subspan(done, std::min(chunk, count - done));
-    file.write(std::as_bytes(std::span<const float>(context.step(sequence, part, true))));
-  }
+  Watching watching(context, arguments.observe);
+  watching.during([&] {
+    // Chunk by chunk, so that no more than a chunk's rows are ever in memory.
+    for (std::size_t done = 0; done < count; done += chunk) {
+      progress.show(fmt::format("{} of {} tokens", done, count));
+      const auto part = std::span(arguments.tokens).subspan(done, std::min(chunk, count - done));
+      file.write(std::as_bytes(std::span<const float>(context.step(sequence, part, true))));
+    }
+  });
   file.commit();
+  watching.finish();
   return kOk;
 }
 

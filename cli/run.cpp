@@ -99,16 +99,20 @@ int run(const RunArguments& arguments) {
     return !interrupt.interrupted();
   };
   Story story(arguments.echo ? prompt : "", progress);
-  const llm::GenerateResult result =
-      llm::generate(context, sequence, tokens, options, [&](std::string_view text) {
-        story.add(text);
-        return !interrupt.interrupted();
-      });
-  story.end();
+  llm::GenerateResult result;
+  Watching watching(context, arguments.observe);
+  watching.during([&] {
+    result = llm::generate(context, sequence, tokens, options, [&](std::string_view text) {
+      story.add(text);
+      return !interrupt.interrupted();
+    });
+    story.end();
+  });
   if (result.reason == llm::StopReason::context_full) {
     fmt::print(stderr, "the context of {} tokens is full (-c)\n", context.options().n_ctx);
   }
   print_figures(context, result);
+  watching.finish();
   if (arguments.report) fmt::print(stderr, "{}", report.text());
   return result.reason == llm::StopReason::cancelled ? kInterrupted : kOk;
 }

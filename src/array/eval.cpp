@@ -122,7 +122,9 @@ class Evaluation {
       for (Array& input : inputs) launcher_.batches().release(std::move(input));
       launcher_.run(node, std::move(operands));
     } catch (...) {
-      node->fail(failure_of(*node, specs_, std::current_exception()));
+      const auto failure = failure_of(*node, specs_, std::current_exception());
+      if (launcher_.watch()) launcher_.watch()->failed(*failure);
+      node->fail(failure);
     }
   }
 

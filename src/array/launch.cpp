@@ -12,6 +12,8 @@
 
 namespace heddle {
 
+std::atomic<MakeWatch> make_evaluation_watch{nullptr};
+
 namespace {
 
 constexpr std::size_t kCopiesKept = 16;
@@ -113,11 +115,41 @@ Operand Launcher::operand_of(const Array& input) {
 
 void Launcher::run(const Ref<Node>& node, OperandList&& operands) {
   ++counts_.nodes;
-  OperandList results = results_of(*node, std::move(operands));
+  OperandList results =
+      watch_ ? results_watched(*node, std::move(operands)) : results_of(*node, std::move(operands));
   for (std::uint32_t i = 0; i < node->output_count(); ++i) {
     node->set_result(i, results[i].view);
   }
   join(node, results);
+}
+
+/// Submitted alone and waited for. An error of the wait is for those who read the results.
+OperandList Launcher::results_watched(const Node& node, OperandList&& operands) {
+  using Clock = std::chrono::steady_clock;
+  std::vector<TensorSpec> inputs;
+  for (const Operand& operand : operands) inputs.push_back(operand.view.spec());
+  batches_.submit_all();
+  const std::uint64_t launches = counts_.launches;
+  const Clock::time_point begin = Clock::now();
+  OperandList results = results_of(node, std::move(operands));
+  for (const Operand& result : results) {
+    if (result.batch && result.batch->open) batches_.submit_or_throw(*result.batch);
+  }
+  batches_.submit_all();
+  const Clock::time_point encoded = Clock::now();
+  if (counts_.launches == launches) return results;
+  std::vector<View> views;
+  try {
+    for (const Operand& result : results) {
+      result.view.buffer->wait_for_writes();
+      views.push_back(result.view);
+    }
+  } catch (...) {
+    watch_->failed(*failure_of(std::current_exception()));
+    return results;
+  }
+  watch_->ran(node.op(), inputs, views, begin, encoded, Clock::now());
+  return results;
 }
 
 /// Results that open batches make are known with those batches.

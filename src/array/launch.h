@@ -6,11 +6,13 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 
 #include "array/batches.h"
 #include "array/operand.h"
+#include "array/watch.h"
 #include "device/lower.h"
 
 namespace heddle {
@@ -43,6 +45,8 @@ class Launcher {
   void run(const Ref<Node>& node, OperandList&& operands);
 
   Batches& batches() noexcept { return batches_; }
+  /// Whoever watches this evaluation; null if nobody does.
+  EvaluationWatch* watch() noexcept { return watch_.get(); }
 
   /// The value row-major where the host can read it now: `view` itself if it is so, else a copy.
   /// Throws the error of the work that makes it.
@@ -55,6 +59,7 @@ class Launcher {
     View copy;
   };
 
+  OperandList results_watched(const Node& node, OperandList&& operands);
   void join(const Ref<Node>& node, const OperandList& results);
   OperandList results_of(const Node& node, OperandList&& operands);
   OperandList compute(const Node& node, OperandList&& operands);
@@ -77,6 +82,7 @@ class Launcher {
   Batches batches_;
   std::deque<Copied> copied_;  // the latest, for what several nodes read
   EvalCounts counts_;
+  const std::unique_ptr<EvaluationWatch> watch_ = watch_evaluation();
 };
 
 }  // namespace heddle

@@ -121,7 +121,7 @@ Bindings::Bindings(const Plan& plan)
     tables_[device] = device->make_binding_table(plan.slots.size());
   }
   for (std::uint32_t s = 0; s < plan.slots.size(); ++s) {
-    by_name_[{plan.slots[s].kind, plan.slots[s].name}].push_back(s);
+    if (plan.slots[s].kind == SlotKind::input) input_slots_[plan.slots[s].name].push_back(s);
   }
 }
 
@@ -142,13 +142,6 @@ void Bindings::bind(std::uint32_t slot, Ref<Buffer> buffer, std::size_t offset, 
       table->set(slot, buffer, offset, bytes);
   }
   bound_[slot] = {std::move(buffer), offset};
-}
-
-const std::vector<std::uint32_t>& Bindings::slots_named(SlotKind kind,
-                                                        std::string_view name) const {
-  static const std::vector<std::uint32_t> none;
-  const auto it = by_name_.find(std::pair<SlotKind, std::string>(kind, name));
-  return it == by_name_.end() ? none : it->second;
 }
 
 void Bindings::allocate() {
@@ -209,14 +202,16 @@ void Bindings::bind_parameters(Parameters& parameters) {
 }
 
 void Bindings::bind_input(std::string_view name, std::span<const std::byte> bytes) {
-  for (const std::uint32_t s : slots_named(SlotKind::input, name)) {
+  const auto slots = input_slots_.find(name);
+  if (slots == input_slots_.end()) return;  // nothing reads it
+  for (const std::uint32_t s : slots->second) {
     write_buffer(inputs_[s], 0, bytes);
     bind(s, inputs_[s], 0, plan_.slots[s].bytes);
   }
 }
 
-void Bindings::bind_state(std::string_view name, const StateUse& use, SlotKind kind) {
-  for (const std::uint32_t s : slots_named(kind, name)) {
+void Bindings::bind_state(std::span<const std::uint32_t> slots, const StateUse& use) {
+  for (const std::uint32_t s : slots) {
     if (plan_.slots[s].device == &use.buffer()->device()) {
       bind(s, use.buffer(), 0, use.buffer()->size());
       continue;

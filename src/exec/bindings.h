@@ -3,6 +3,8 @@
 
 #include <map>
 #include <memory>
+#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -26,9 +28,10 @@ class Bindings {
   void bind_input(std::string_view name, std::span<const std::byte> bytes);
   /// Binds a state's buffer to the state's slots, or to those of the input that it feeds; on other
   /// devices the input gets a copy.
-  void bind_state(std::string_view name, const StateUse& use, SlotKind kind);
+  void bind_state(std::span<const std::uint32_t> slots, const StateUse& use);
 
   const Ref<Buffer>& buffer(std::uint32_t slot) const { return bound_[slot].buffer; }
+  std::size_t offset(std::uint32_t slot) const { return bound_[slot].offset; }
   BindingTable& table(Device* device) const { return *tables_.at(device); }
 
  private:
@@ -38,14 +41,13 @@ class Bindings {
   };
   void bind(std::uint32_t slot, Ref<Buffer> buffer, std::size_t offset, std::size_t bytes);
   void pack(const PlannedLaunch& launch, const View& plain, const View& packed) const;
-  const std::vector<std::uint32_t>& slots_named(SlotKind kind, std::string_view name) const;
 
   const Plan& plan_;
   std::map<Device*, std::uint64_t> generations_;
   std::vector<Bound> bound_;
   std::vector<Ref<Buffer>> inputs_;  // by slot: the buffer that explicit inputs are copied to
   std::map<Device*, std::unique_ptr<BindingTable>> tables_;
-  std::map<std::pair<SlotKind, std::string>, std::vector<std::uint32_t>, std::less<>> by_name_;
+  std::map<std::string, std::vector<std::uint32_t>, std::less<>> input_slots_;
   std::uint64_t parameters_seen_ = ~std::uint64_t{0};
   bool allocated_ = false;
 };

@@ -2,15 +2,16 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
 #include <mutex>
 
 #include "base/check.h"
 #include "base/failure.h"
-#include "base/settings.h"
 #include "base/team.h"
 #include "exec/bindings.h"
+#include "exec/held_states.h"
 #include "exec/inputs.h"
+#include "exec/observed_plan.h"
+#include "exec/observed_run.h"
 #include "exec/planner.h"
 #include "exec/retired.h"
 #include "exec/transfer.h"
@@ -51,69 +52,19 @@ class RunCompletion final : public Completion {
 /// What clones share.
 struct Compiled {
   Plan plan;
-  InputChecker inputs;
-  struct StateUser {
-    std::string name;
-    TensorSpec spec;  // its rows are the fewest that will do
-    Device* device;
-    bool is_written;
-    bool by_data;  // rows are chosen by data, so more of them may be bound
-  };
+  DescribedOnce described;
   std::vector<StateUser> states;
+  InputChecker inputs;
 
-  explicit Compiled(Plan p) : plan(std::move(p)), inputs(plan.placed.graph) { find_states(); }
-
-  const StateUser* find_state(std::string_view name) const {
-    const auto it = std::find_if(states.begin(), states.end(),
-                                 [&](const StateUser& s) { return s.name == name; });
-    return it == states.end() ? nullptr : &*it;
-  }
-
- private:
-  void find_states() {
-    const Graph& graph = plan.placed.graph;
-    for (const Slot& slot : plan.slots) {
-      if (slot.kind != SlotKind::state) continue;
-      const bool written = std::any_of(graph.state_updates.begin(), graph.state_updates.end(),
-                                       [&](const Graph::Named& u) { return u.name == slot.name; });
-      states.push_back({slot.name, slot.operand.spec, slot.device, written, true});
-    }
-    const auto memory = trace_memory(graph);
-    for (NodeId n = 0; n < graph.nodes.size(); ++n) {
-      const GraphNode& node = graph.nodes[n];
-      if (node.dead) continue;
-      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-        const ValueId root = memory[node.inputs[i].node][node.inputs[i].output].root;
-        const auto* ref = std::get_if<StateRef>(&graph.node(root).op);
-        const bool rows_by_data = std::holds_alternative<Attend>(node.op) ||
-                                  ((std::holds_alternative<WriteRows>(node.op) ||
-                                    std::holds_alternative<RopeWriteRows>(node.op)) &&
-                                   i == 0);
-        if (!ref || rows_by_data) continue;
-        for (StateUser& user : states) {
-          if (user.name == ref->name) user.by_data = false;
-        }
-      }
-    }
-  }
+  explicit Compiled(Plan p)
+      : plan(std::move(p)), states(state_users(plan)), inputs(plan.placed.graph, states) {}
 };
-
-bool verify_by_default() {
-#ifdef HEDDLE_DEBUG
-  return true;
-#else
-  return settings().verify;
-#endif
-}
-
-}  // namespace
-
-namespace {
 
 /// What one Executable has on its devices, until one of them is lost.
 struct OnDevices {
   Bindings bindings;
   std::vector<std::unique_ptr<Recording>> recordings, feed_recordings;
+  NodeRecordings node_recordings;  // of runs that somebody watched
 
   explicit OnDevices(const Plan& plan) : bindings(plan) {
     for (const Split& split : plan.splits) recordings.push_back(record(plan, split));
@@ -126,8 +77,8 @@ struct OnDevices {
 struct Executable::Impl {
   std::shared_ptr<const Compiled> compiled;
   Ref<Parameters> parameters;
+  std::vector<Ref<State>> states;  // of compiled->states, each null until it is asked for
   std::shared_ptr<OnDevices> there;
-  std::map<std::string, Ref<State>, std::less<>> states;
 
   mutable std::mutex mutex;  // one run at a time
   Ref<Completion> last;      // the last run, if there was one
@@ -135,6 +86,7 @@ struct Executable::Impl {
   Impl(std::shared_ptr<const Compiled> c, Ref<Parameters> p)
       : compiled(std::move(c)),
         parameters(std::move(p)),
+        states(compiled->states.size()),
         there(std::make_shared<OnDevices>(compiled->plan)) {}
   /// Devices may still be working on this run's buffers, which recordings reach through tables.
   ~Impl() {
@@ -147,16 +99,18 @@ struct Executable::Impl {
 
   const Plan& plan() const { return compiled->plan; }
 
-  const Compiled::StateUser& state_user(std::string_view name) const {
-    const Compiled::StateUser* user = compiled->find_state(name);
-    require(user != nullptr, ErrorCode::invalid_argument, "there is no state '{}' in this graph",
+  std::size_t state_index(std::string_view name) const {
+    const std::vector<StateUser>& users = compiled->states;
+    const auto it = std::ranges::find(users, name, &StateUser::name);
+    require(it != users.end(), ErrorCode::invalid_argument, "there is no state '{}' in this graph",
             name);
-    return *user;
+    return static_cast<std::size_t>(it - users.begin());
   }
 
   void make_missing_states() {
-    for (const Compiled::StateUser& user : compiled->states) {
-      if (!states.contains(user.name)) states[user.name] = make_ref<State>(*user.device, user.spec);
+    for (std::size_t i = 0; i < states.size(); ++i) {
+      const StateUser& user = compiled->states[i];
+      if (!states[i]) states[i] = make_ref<State>(*user.device, user.spec);
     }
   }
 
@@ -204,48 +158,37 @@ struct Executable::Impl {
                                    std::make_shared<const Failure>(lost));
   }
 
-  using Uses = std::map<std::string, StateUse, std::less<>>;
-
-  /// Takes all states, in one order for everybody.
-  Uses take_states() const {
-    std::vector<std::pair<State*, std::string>> order;
-    for (const Compiled::StateUser& user : compiled->states) {
-      order.emplace_back(states.find(user.name)->second.get(), user.name);
-    }
-    std::sort(order.begin(), order.end());
-    Uses uses;
-    for (const auto& [state, name] : order) uses.try_emplace(name, Ref<State>(state));
-    return uses;
+  /// Null if nobody watches what this thread runs.
+  std::unique_ptr<WatchedRun> watch(std::span<const NamedTensor> inputs) const {
+    Watchers watchers = watchers_now();
+    if (watchers.empty()) return nullptr;
+    return std::make_unique<WatchedRun>(std::move(watchers), plan(), compiled->described.of(plan()),
+                                        inputs);
   }
 
-  void bind(std::span<const NamedTensor> inputs, const Uses& uses) {
+  void bind(std::span<const NamedTensor> inputs, const HeldStates& held) {
     Bindings& bindings = there->bindings;
     bindings.allocate();
     bindings.bind_parameters(*parameters);
-    for (const auto& [name, use] : uses) {
-      bindings.bind_state(name, use, SlotKind::state);
-      bindings.bind_state(name, use, SlotKind::input);
+    for (const HeldStates::Held& state : held.all()) {
+      bindings.bind_state(state.user->slots, state.use);
+      bindings.bind_state(state.user->fed_slots, state.use);
     }
     for (const NamedTensor& input : inputs) bindings.bind_input(input.name, input.tensor.bytes);
   }
 
-  std::map<std::string, std::int64_t> rows_of(const Uses& uses) const {
-    std::map<std::string, std::int64_t> rows;
-    for (const auto& [name, use] : uses) {
-      if (!use.spec().shape.empty() && state_user(name).by_data) rows[name] = use.spec().shape[0];
-    }
-    return rows;
-  }
-
   Ref<Completion> submit_split(const Split& split, const Recording& recording,
-                               const std::vector<Ref<Completion>>& ends, const Uses& uses) {
+                               const std::vector<Ref<Completion>>& ends, const HeldStates& held,
+                               WatchedRun* watched) {
     const Ref<Stream> stream = split.device->default_stream();
-    for (const auto& [name, use] : uses) {
-      if (&use.buffer()->device() == split.device) use.order_before(*stream);
-    }
+    held.order_before(*stream);
     for (const std::uint32_t wait : split.waits) stream->wait_for(ends[wait]);
     // The stream keeps their order anyway; this carries the failure of one to the next.
     if (const Ref<Completion> before = last_on(split.device, ends)) stream->wait_for(before);
+    if (watched) {
+      return watched->run_split(ends.size(), split, *stream, there->bindings,
+                                there->node_recordings);
+    }
     stream->replay(recording, there->bindings.table(split.device));
     return stream->submit();
   }
@@ -261,25 +204,27 @@ struct Executable::Impl {
   }
 
   /// Submits every split in order, then the feeds. What goes wrong ends the run and is its error.
-  Ref<Completion> submit_all(Uses& uses) {
+  Ref<Completion> submit_all(HeldStates& held, WatchedRun* watched) {
     std::vector<Ref<Completion>> ends;
     std::shared_ptr<const Failure> failure;
     try {
-      const auto& [bindings, recordings, feeds] = *there;
+      if (watched) watched->begin(there->node_recordings);
+      const auto& [bindings, recordings, feeds, node_recordings] = *there;
       for (std::size_t s = 0; s < recordings.size(); ++s) {
-        ends.push_back(submit_split(plan().splits[s], *recordings[s], ends, uses));
+        ends.push_back(submit_split(plan().splits[s], *recordings[s], ends, held, watched));
       }
       for (std::size_t f = 0; f < feeds.size(); ++f) {
-        ends.push_back(submit_split(plan().feeds[f], *feeds[f], ends, uses));
+        ends.push_back(submit_split(plan().feeds[f], *feeds[f], ends, held, watched));
       }
     } catch (...) {
       failure = failure_of(std::current_exception());
+      if (watched && watched->in_flight()) ends.push_back(watched->in_flight());
     }
+    if (watched) watched->finish(failure);
     const Ref<Completion> end = make_ref<RunCompletion>(ends, failure);
-    for (auto& [name, use] : uses) {
-      const bool written = state_user(name).is_written;
-      use.note(end, last_on(&use.buffer()->device(), ends), written);
-      if (failure && written) use.fail(failure);
+    for (HeldStates::Held& state : held.all()) {
+      state.use.note(end, last_on(state.user->device, ends), state.user->is_written);
+      if (failure && state.user->is_written) state.use.fail(failure);
     }
     return end;
   }
@@ -288,7 +233,7 @@ struct Executable::Impl {
 std::shared_ptr<Executable> Executable::compile(const Graph& graph, const CompileOptions& options,
                                                 Ref<Parameters> parameters) {
   Plan plan = plan_graph(graph, options);
-  if (options.verify.value_or(verify_by_default())) verify(plan);
+  if (verifies(options)) verify(plan);
   if (!parameters) parameters = make_ref<Parameters>();
   auto compiled = std::make_shared<const Compiled>(std::move(plan));
   return std::shared_ptr<Executable>(
@@ -320,7 +265,8 @@ std::size_t Executable::memory_bytes() const noexcept {
 }
 
 void Executable::bind_state(std::string_view name, Ref<State> state) {
-  const Compiled::StateUser& user = impl_->state_user(name);
+  const std::size_t index = impl_->state_index(name);
+  const StateUser& user = impl_->compiled->states[index];
   TensorSpec spec = state->spec();
   if (user.by_data && !spec.shape.empty() && !user.spec.shape.empty()) {
     spec.shape[0] = std::min(spec.shape[0], user.spec.shape[0]);  // more rows are welcome
@@ -333,25 +279,26 @@ void Executable::bind_state(std::string_view name, Ref<State> state) {
           state->device().name());
   const std::lock_guard lock(impl_->mutex);
   impl_->end_last_run();
-  impl_->states[user.name] = std::move(state);
+  impl_->states[index] = std::move(state);
 }
 
 Ref<State> Executable::state(std::string_view name) const {
-  impl_->state_user(name);
+  const std::size_t index = impl_->state_index(name);
   const std::lock_guard lock(impl_->mutex);
   impl_->make_missing_states();
-  return impl_->states.find(name)->second;
+  return impl_->states[index];
 }
 
 Ref<Completion> Executable::submit(std::span<const NamedTensor> inputs) {
   const std::lock_guard lock(impl_->mutex);
   impl_->return_to_devices();
   impl_->make_missing_states();
-  Impl::Uses uses = impl_->take_states();
-  impl_->compiled->inputs.check(inputs, impl_->rows_of(uses));
-  impl_->bind(inputs, uses);
-  const Team::Session held(current_team());
-  impl_->last = impl_->submit_all(uses);
+  HeldStates held(impl_->compiled->states, impl_->states);
+  impl_->compiled->inputs.check(inputs, held.rows());
+  const std::unique_ptr<WatchedRun> watched = impl_->watch(inputs);
+  impl_->bind(inputs, held);
+  const Team::Session session(current_team());
+  impl_->last = impl_->submit_all(held, watched.get());
   return impl_->last;
 }
 
@@ -385,8 +332,10 @@ Array copy_out(const Ref<Buffer>& buffer, std::size_t offset, const OperandSpec&
 OperandSpec row_of(const OperandSpec& operand, std::int64_t row, std::size_t& offset,
                    std::string_view name) {
   const auto& [spec, layout] = operand;
-  require(!spec.shape.empty() && 0 <= row && row < spec.shape[0], ErrorCode::invalid_argument,
-          "output '{}' is {}: it has no row {}", name, to_string(spec), row);
+  if (spec.shape.empty() || row < 0 || row >= spec.shape[0]) {
+    fail(ErrorCode::invalid_argument, "output '{}' is {}: it has no row {}", name, to_string(spec),
+         row);
+  }
   OperandSpec out = operand;
   out.spec.shape.erase(0);
   out.layout.strides.erase(0);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
-#include <set>
 
 #include "base/check.h"
 #include "exec/planner.h"
@@ -56,20 +55,28 @@ const StateRef* state_behind(const Graph& graph, ValueId value) {
 
 }  // namespace
 
-InputChecker::InputChecker(const Graph& graph) {
+InputChecker::InputChecker(const Graph& graph, std::span<const StateUser> states) {
   for (const GraphNode& node : graph.nodes) {
     const auto* input = std::get_if<Input>(&node.op);
     if (!input) continue;
-    const bool fed = std::find(graph.fed_inputs.begin(), graph.fed_inputs.end(), input->name) !=
-                     graph.fed_inputs.end();
-    known_[input->name] = {input->spec, input->extent, fed, {}};
+    const bool fed = std::ranges::find(graph.fed_inputs, input->name) != graph.fed_inputs.end();
+    known_.push_back({.name = input->name, .spec = input->spec, .fed = fed});
   }
+  std::ranges::sort(known_, {}, &Known::name);
   for (NodeId n = 0; n < graph.nodes.size(); ++n) {
-    if (!graph.nodes[n].dead) find_bounds(graph, n);
+    if (const auto* input = std::get_if<Input>(&graph.nodes[n].op))
+      known_[*index_of(input->name)].extent = index_of(input->extent);
+    if (!graph.nodes[n].dead) find_bounds(graph, n, states);
   }
 }
 
-void InputChecker::find_bounds(const Graph& graph, NodeId n) {
+std::optional<std::size_t> InputChecker::index_of(std::string_view name) const {
+  const auto it = std::ranges::lower_bound(known_, name, {}, &Known::name);
+  if (it == known_.end() || it->name != name) return std::nullopt;
+  return static_cast<std::size_t>(it - known_.begin());
+}
+
+void InputChecker::find_bounds(const Graph& graph, NodeId n, std::span<const StateUser> states) {
   const GraphNode& node = graph.nodes[n];
   for (const IndexBound& bound : index_bounds(node.op)) {
     const GraphNode* leaf = whole_leaf(graph, node.inputs[bound.operand]);
@@ -80,9 +87,11 @@ void InputChecker::find_bounds(const Graph& graph, NodeId n) {
         .minimum = bound.minimum, .divisor = bound.divisor, .user = std::string(name(node.op))};
     checked.limit = graph.spec(indexed).shape[bound.axis] * bound.multiplier / bound.divisor +
                     (bound.inclusive ? 1 : 0);
-    if (const StateRef* state = state_behind(graph, indexed); state && bound.axis == 0)
-      checked.state = state->name;
-    std::vector<Bound>& bounds = known_.at(input->name).bounds;
+    if (const StateRef* state = state_behind(graph, indexed); state && bound.axis == 0) {
+      const auto user = std::ranges::find(states, state->name, &StateUser::name);
+      if (user != states.end()) checked.state = user - states.begin();
+    }
+    std::vector<Bound>& bounds = known_[*index_of(input->name)].bounds;
     const bool seen = std::any_of(bounds.begin(), bounds.end(), [&](const Bound& b) {
       return b.minimum == checked.minimum && b.limit == checked.limit && b.state == checked.state &&
              b.divisor == checked.divisor;
@@ -91,60 +100,62 @@ void InputChecker::find_bounds(const Graph& graph, NodeId n) {
   }
 }
 
-bool InputChecker::is_fed(std::string_view name) const {
-  const auto it = known_.find(name);
-  return it != known_.end() && it->second.fed;
+InputChecker::Given InputChecker::sort_out(std::span<const NamedTensor> given) const {
+  Given sorted(known_.size());
+  for (const NamedTensor& named : given) {
+    const auto index = index_of(named.name);
+    require(index.has_value(), ErrorCode::invalid_argument, "run: there is no input '{}'",
+            named.name);
+    require(!sorted[*index], ErrorCode::invalid_argument, "run: input '{}' is given twice",
+            named.name);
+    sorted[*index] = &named.tensor;
+    const TensorSpec& spec = known_[*index].spec;
+    const auto& [given_spec, bytes] = named.tensor;
+    if (given_spec == spec && bytes.size() == byte_size(spec)) continue;
+    fail(ErrorCode::invalid_argument,
+         "run: input '{}' is {} ({} bytes); the graph takes {} ({} bytes)", named.name,
+         to_string(given_spec), bytes.size(), to_string(spec), byte_size(spec));
+  }
+  return sorted;
 }
 
 void InputChecker::check(std::span<const NamedTensor> given,
-                         const std::map<std::string, std::int64_t>& state_rows) const {
-  std::map<std::string_view, const HostTensor*> by_name;
-  for (const NamedTensor& named : given) {
-    require(known_.contains(named.name), ErrorCode::invalid_argument, "run: there is no input '{}'",
-            named.name);
-    require(by_name.emplace(named.name, &named.tensor).second, ErrorCode::invalid_argument,
-            "run: input '{}' is given twice", named.name);
-    const TensorSpec& spec = known_.find(named.name)->second.spec;
-    require(named.tensor.spec == spec && named.tensor.bytes.size() == byte_size(spec),
-            ErrorCode::invalid_argument,
-            "run: input '{}' is {} ({} bytes); the graph takes {} ({} bytes)", named.name,
-            to_string(named.tensor.spec), named.tensor.bytes.size(), to_string(spec),
-            byte_size(spec));
-  }
-  for (const auto& [name, known] : known_) {
-    const auto it = by_name.find(name);
-    if (it == by_name.end()) {
-      require(known.fed, ErrorCode::invalid_argument, "run: input '{}' ({}) is missing", name,
-              to_string(known.spec));
-      continue;
+                         std::span<const std::int64_t> state_rows) const {
+  const Given sorted = sort_out(given);
+  for (std::size_t i = 0; i < known_.size(); ++i) {
+    const Known& known = known_[i];
+    if (sorted[i]) {
+      check_indices(known, *sorted[i], rows_that_count(known, sorted), state_rows);
+    } else if (!known.fed) {
+      fail(ErrorCode::invalid_argument, "run: input '{}' ({}) is missing", known.name,
+           to_string(known.spec));
     }
-    std::int64_t rows = known.spec.shape.empty() ? 1 : known.spec.shape[0];
-    if (const auto extent = by_name.find(known.extent); extent != by_name.end()) {
-      const std::int64_t counted = integer_at(*extent->second, 0);
-      require(0 <= counted && counted <= rows, ErrorCode::invalid_argument,
-              "run: input '{}' says that {} rows of '{}' count; it has {}", known.extent, counted,
-              name, rows);
-      rows = counted;
-    }
-    check_tensor(name, known, *it->second, rows, state_rows);
   }
 }
 
-void InputChecker::check_tensor(const std::string& name, const Known& known,
-                                const HostTensor& tensor, std::int64_t rows,
-                                const std::map<std::string, std::int64_t>& state_rows) const {
+std::int64_t InputChecker::rows_that_count(const Known& known, const Given& given) const {
+  const std::int64_t rows = known.spec.shape.empty() ? 1 : known.spec.shape[0];
+  if (!known.extent || !given[*known.extent]) return rows;
+  const std::int64_t counted = integer_at(*given[*known.extent], 0);
+  require(0 <= counted && counted <= rows, ErrorCode::invalid_argument,
+          "run: input '{}' says that {} rows of '{}' count; it has {}", known_[*known.extent].name,
+          counted, known.name, rows);
+  return counted;
+}
+
+void InputChecker::check_indices(const Known& known, const HostTensor& tensor, std::int64_t rows,
+                                 std::span<const std::int64_t> state_rows) {
   if (known.bounds.empty()) return;
   const std::int64_t per_row = known.spec.shape.empty() || known.spec.shape[0] == 0
                                    ? 1
                                    : elements(known.spec.shape) / known.spec.shape[0];
   for (const Bound& bound : known.bounds) {
-    const auto state = state_rows.find(bound.state);
-    const std::int64_t limit =
-        state == state_rows.end() ? bound.limit : state->second / bound.divisor;
+    const std::int64_t now = bound.state ? state_rows[*bound.state] : -1;
+    const std::int64_t limit = now < 0 ? bound.limit : now / bound.divisor;
     for (std::int64_t i = 0; i < rows * per_row; ++i) {
       const std::int64_t value = integer_at(tensor, static_cast<std::size_t>(i));
       require(bound.minimum <= value && value < limit, ErrorCode::invalid_argument,
-              "run: input '{}' holds {} at {}; {} takes {} to {}", name, value, i, bound.user,
+              "run: input '{}' holds {} at {}; {} takes {} to {}", known.name, value, i, bound.user,
               bound.minimum, limit - 1);
     }
   }

@@ -56,9 +56,11 @@ bool State::is_lost() const {
 }
 
 void State::check_usable() const {
-  require(!buffer_->is_lost(), ErrorCode::device_lost,
-          "state {}: it went with {} when that was lost; reset() or seed() it", to_string(spec_),
-          device_.name());
+  if (buffer_->is_lost()) {
+    fail(ErrorCode::device_lost,
+         "state {}: it went with {} when that was lost; reset() or seed() it", to_string(spec_),
+         device_.name());
+  }
   if (failure_) failure_->raise();
 }
 
@@ -143,23 +145,16 @@ StateUse::StateUse(Ref<State> state) : state_(std::move(state)), lock_(state_->m
   state_->check_usable();
 }
 
-void StateUse::order_before(Stream& stream) const {
-  for (const Ref<Completion>& use : buffer()->last_uses()) {
-    if (use->done() && state_->on_failure_ == State::OnFailure::keep) continue;
-    stream.wait_for(use);
-  }
-}
-
 /// With OnFailure::keep what becomes of the rest of the run is no matter, but for its errors, which
 /// are its own: so work that hangs on another device does not hold up the state.
 void StateUse::note(const Ref<Completion>& run, const Ref<Completion>& own, bool write) {
-  const Ref<Completion>& end = state_->on_failure_ == State::OnFailure::keep ? own : run;
+  const Ref<Completion>& end = keeps_on_failure() ? own : run;
   if (!end) return;
   write ? buffer()->note_write(end) : buffer()->note_read(end);
 }
 
 void StateUse::fail(std::shared_ptr<const Failure> failure) {
-  if (state_->on_failure_ == State::OnFailure::fail) state_->failure_ = std::move(failure);
+  if (!keeps_on_failure()) state_->failure_ = std::move(failure);
 }
 
 }  // namespace heddle

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "base/failure.h"
 #include "heddle/device.h"
@@ -17,8 +18,10 @@ class StateUse {
 
   const Ref<Buffer>& buffer() const noexcept { return state_->buffer_; }
   const TensorSpec& spec() const noexcept { return state_->spec_; }
-  /// Work of `stream` begins after earlier runs' use of the state.
-  void order_before(Stream& stream) const;
+  /// Earlier runs' use of the state, which work on it begins after.
+  std::vector<Ref<Completion>> last_uses() const { return buffer()->last_uses(); }
+  /// Whether those that have ended do not matter, however they did.
+  bool keeps_on_failure() const noexcept { return state_->on_failure_ == State::OnFailure::keep; }
   /// A run that ends at `run` reads, or writes, the state; its last work on the state's device ends
   /// at `own` (null: there was none).
   void note(const Ref<Completion>& run, const Ref<Completion>& own, bool write);

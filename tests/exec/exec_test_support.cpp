@@ -1,6 +1,7 @@
 #include "exec_test_support.h"
 
 #include "exec/bindings.h"
+#include "exec/held_states.h"
 #include "exec/transfer.h"
 
 namespace heddle::test {
@@ -11,7 +12,7 @@ namespace {
 class PlanRunner {
  public:
   PlanRunner(const Plan& plan, const NamedBytes& bound)
-      : plan_(plan), bound_(bound), bindings_(plan) {
+      : plan_(plan), bound_(bound), users_(state_users(plan)), bindings_(plan) {
     for (const Split& split : plan.splits) recordings_.push_back(record(plan, split));
     for (const Split& split : plan.feeds) feeds_.push_back(record(plan, split));
     bindings_.allocate();
@@ -51,15 +52,20 @@ class PlanRunner {
     bindings_.bind_parameters(*parameters);
   }
 
+  std::vector<Ref<State>> states() const {
+    std::vector<Ref<State>> states;
+    for (const StateUser& user : users_) states.push_back(states_.at(user.name));
+    return states;
+  }
+
   void submit_all() {
-    std::map<std::string, StateUse> uses;
-    for (const auto& [name, state] : states_) uses.try_emplace(name, state);
-    for (const auto& [name, use] : uses) {
-      bindings_.bind_state(name, use, SlotKind::state);
-      bindings_.bind_state(name, use, SlotKind::input);
+    const HeldStates held(users_, states());
+    for (const HeldStates::Held& state : held.all()) {
+      bindings_.bind_state(state.user->slots, state.use);
+      bindings_.bind_state(state.user->fed_slots, state.use);
     }
     for (const Slot& slot : plan_.slots) {
-      if (slot.kind == SlotKind::input && !uses.contains(slot.name)) {
+      if (slot.kind == SlotKind::input && !states_.contains(slot.name)) {
         bindings_.bind_input(slot.name, bound_.at(slot.name));
       }
     }
@@ -79,6 +85,7 @@ class PlanRunner {
 
   const Plan& plan_;
   const NamedBytes& bound_;
+  const std::vector<StateUser> users_;
   Bindings bindings_;
   std::vector<std::unique_ptr<Recording>> recordings_, feeds_;
   std::map<std::string, Ref<State>> states_;

@@ -89,6 +89,27 @@ TEST(States, BindingWhatDoesNotSuit) {
   expect_error(kInvalid, "there is no state 'c'", [&] { executable->state("c"); });
 }
 
+TEST(States, OneBoundToTwoNamesStopsTheRun) {
+  GraphBuilder builder;
+  const Array x = builder.input("x", f32({1, 4})), rows = builder.input("rows", i32({1}));
+  for (const char* name : {"a", "b"}) {
+    builder.update(name, write_rows(builder.state(name, f32({1, 4})), x, rows));
+  }
+  const auto executable = compiled(builder.build());
+  const auto run = [&] {
+    executable->run(
+        {given("x", filled(4, 1), {1, 4}), given("rows", std::vector<std::int32_t>{0}, {1})});
+  };
+  const auto state = make_ref<State>(cpu_device(), f32({1, 4}));
+  executable->bind_state("a", state);
+  executable->bind_state("b", state);
+  expect_error(kInvalid, "are bound to one object", run);
+  EXPECT_EQ(state->read().to_vector<float>(), filled(4, 0));
+  executable->bind_state("a", make_ref<State>(cpu_device(), f32({1, 4})));
+  run();
+  EXPECT_EQ(state->read().to_vector<float>(), filled(4, 1));
+}
+
 TEST(States, GrownBetweenRuns) {
   // Rows are chosen by data and nothing reads the state whole, so that it may be larger.
   GraphBuilder builder;

@@ -127,7 +127,7 @@ Ref<Submission> Timeline::submit(std::span<const VkCommandBuffer> pieces, Work w
   };
   VkResult result = call(Site::submit_lost, [] { return VK_SUCCESS; });
   if (result == VK_SUCCESS) result = call(Site::submit, driver);
-  context_->check(result, "vkQueueSubmit", submission->last_operations());
+  if (result != VK_SUCCESS) context_->check(result, "vkQueueSubmit", submission->last_operations());
   context_->counters().submissions += count;
   const std::lock_guard lock(mutex_);
   submitted_ = last;

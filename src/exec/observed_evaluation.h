@@ -1,0 +1,9 @@
+// Lazy evaluations, for observers.
+#pragma once
+
+namespace heddle {
+
+/// From now on evaluations look for watchers as they begin.
+void watch_evaluations() noexcept;
+
+}  // namespace heddle
