@@ -72,11 +72,12 @@ class ChatPipe : public testing::Test {
 };
 
 TEST_F(ChatPipe, AReplyForEachLine) {
-  const Finished run = chat("A fox?\n\nAnd a hen?");
+  const Finished run = chat("A fox?\r\n\nAnd a hen?", {"--session", session_});
   EXPECT_EQ(run.exit_code, 0);
   EXPECT_EQ(lines_of(run.out).size(), 2u) << run.out;
   EXPECT_THAT(run.out, AllOf(StartsWith("Once upon"), EndsWith("\n"), Not(HasSubstr("> "))));
   EXPECT_THAT(run.err, AllOf(Not(HasSubstr("\033")), Not(HasSubstr("Ctrl-D"))));
+  EXPECT_EQ(cli::read_chat(session_).turns[0].user, "A fox?");
   const Finished nothing = chat("");
   EXPECT_EQ(nothing.exit_code, 0);
   EXPECT_THAT(nothing.out, IsEmpty());
