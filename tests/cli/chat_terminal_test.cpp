@@ -263,6 +263,23 @@ TEST_F(ChatTerminal, ErrorsDoNotEndIt) {
   leave(*c);
 }
 
+TEST_F(ChatTerminal, TheWindowMayChange) {
+  const auto c = chat({"--session", folder_ / "session.json"});
+  wait_for_prompt(*c);
+  std::string line;
+  for (const unsigned short columns : {10, 200, 40, 80}) {
+    line += "fox" + std::to_string(columns) + " ";
+    c->type("fox" + std::to_string(columns) + " ");
+    c->wait_for(std::to_string(columns));
+    c->resize(columns);
+  }
+  c->signal(SIGCONT);
+  c->type("\r");
+  c->wait_for("stopped after");
+  leave(*c);
+  EXPECT_THAT(contents(folder_ / "session.json"), HasSubstr("\"" + line + "\""));
+}
+
 TEST_F(ChatTerminal, ASignalLeavesTheTerminalAsItWas) {
   const auto c = chat();
   wait_for_prompt(*c);
