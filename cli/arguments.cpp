@@ -102,7 +102,8 @@ void add_devices(CLI::App& app, ModelArguments& model) {
 void add_report(CLI::App& app, bool& report) {
   app.add_flag("--report", report,
                "Say on standard error what the devices did: dispatches by kernel, submissions, "
-               "recordings, barriers, copies, and ops that ran on the CPU instead");
+               "recordings, barriers, copies, ops that ran on the CPU instead, and the splits of a "
+               "step");
 }
 
 void add_context(CLI::App& app, ModelArguments& model) {

@@ -96,8 +96,9 @@ int bench(const BenchArguments& arguments) {
   }
   progress.clear();
   for (const BenchTest& test : tests) {
-    if (arguments.report)
-      fmt::print(stderr, "{}, {} times\n{}\n", test_name(test), arguments.repetitions, test.report);
+    if (!arguments.report) continue;
+    fmt::print(stderr, "{}, {} times\n{}{}\n", test_name(test), arguments.repetitions, test.report,
+               splits_of_step(context, test.n_gen > 0 ? 1 : test.n_prompt));
   }
   watching.finish();
   print(arguments.json ? bench_json(context, tests) : bench_table(context, tests));

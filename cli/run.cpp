@@ -133,7 +133,11 @@ int run(const RunArguments& arguments) {
   }
   print_figures(context, result);
   watching.finish();
-  if (arguments.report) fmt::print(stderr, "{}", report.text());
+  if (arguments.report) {
+    fmt::print(stderr, "{}{}{}", report.text(),
+               splits_of_step(context, std::max<std::int64_t>(result.prompt_tokens, 1)),
+               result.generated_tokens > 1 ? splits_of_step(context, 1) : "");
+  }
   return result.reason == llm::StopReason::cancelled ? kInterrupted : kOk;
 }
 
