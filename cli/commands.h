@@ -8,9 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "cli/chat_file.h"
 #include "cli/compare_dumps.h"
 #include "cli/observe.h"
 #include "heddle/llm.h"
+#include "heddle/model_file.h"
 
 namespace heddle::cli {
 
@@ -45,6 +47,16 @@ struct RunArguments {
   ObserveArguments observe;
 };
 int run(const RunArguments& arguments);
+
+struct ChatArguments {
+  ModelArguments model;
+  std::string template_path;  // empty: the model's own
+  std::optional<std::string> system;
+  std::string session;  // a file; empty: none
+  GivenSettings settings;
+  bool keeps_history = true;
+};
+int chat(const ChatArguments& arguments);
 
 struct InfoArguments {
   std::string path;
@@ -91,6 +103,34 @@ struct LogitsArguments {
   ObserveArguments observe;
 };
 int logits(const LogitsArguments& arguments);
+
+struct SynthArguments {
+  std::string shape, type, output;
+  std::uint64_t seed = 1;
+  llm::ModelFileOptions options;
+};
+int synth(const SynthArguments& arguments);
+
+struct QuantizeArguments {
+  std::string input, output, type;
+  llm::ModelFileOptions options;
+};
+int quantize(const QuantizeArguments& arguments);
+
+struct ServeArguments {
+  ModelArguments model;
+  std::string host = "127.0.0.1";
+  int port = 8080;    // 0: one that is free
+  std::string alias;  // what clients call the model; empty: its file's name
+  std::vector<std::string> api_keys;
+  std::string api_key_file, chat_template;  // paths; empty: none
+  std::int64_t parallel = 8, queue = 64;    // texts in work, and waiting
+  std::int64_t kv_size = 0;                 // positions for all of them; 0: the most they can use
+  std::size_t max_body = std::size_t{8} << 20;  // bytes
+  std::size_t connections = 256;
+  double timeout = 60, drain = 30;  // seconds
+};
+int serve(const ServeArguments& arguments);
 
 struct CompareArguments {
   ModelArguments model;  // its path is the first dump if there is a second, `other`

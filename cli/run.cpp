@@ -1,14 +1,13 @@
 // heddle run: a prompt, and what the model makes of it.
 #include <unistd.h>
 
-#include <algorithm>
-#include <random>
 #include <utility>
 
 #include "base/check.h"
 #include "base/system.h"
 #include "cli/commands.h"
 #include "cli/device_report.h"
+#include "cli/generation.h"
 #include "cli/interrupt.h"
 #include "cli/model.h"
 #include "cli/output.h"
@@ -31,22 +30,14 @@ std::string prompt_of(const RunArguments& arguments) {
   return given && *given != "-" ? *given : prompt_from_input();
 }
 
-std::uint64_t random_seed() {
-  std::random_device device;
-  return std::uint64_t{device()} << 32 | device();
-}
-
-double rate(std::int64_t tokens, double seconds) {
-  return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
-}
-
 void print_figures(const llm::Context& context, const llm::GenerateResult& result) {
   const llm::Context::MemoryUse memory = context.memory();
   fmt::print(stderr,
              "prompt {} tokens, {:.1f} tokens/s; generated {} tokens, {:.1f} tokens/s; memory: "
              "weights {}, KV {}, arenas {}, peak {}\n",
-             result.prompt_tokens, rate(result.prompt_tokens, result.prompt_seconds),
-             result.generated_tokens, rate(result.generated_tokens, result.generate_seconds),
+             result.prompt_tokens, tokens_per_second(result.prompt_tokens, result.prompt_seconds),
+             result.generated_tokens,
+             tokens_per_second(result.generated_tokens, result.generate_seconds),
              bytes_text(memory.weights), bytes_text(memory.kv), bytes_text(memory.arenas),
              bytes_text(peak_memory()));
 }
@@ -78,17 +69,6 @@ class Story {
   Progress& progress_;
   char last_ = '\n';
 };
-
-/// Makes the plans, and has the weights read and packed, before anything is measured.
-void warm_up(llm::Context& context, llm::SequenceId sequence, std::span<const TokenId> prompt) {
-  if (prompt.empty()) return;
-  if (!context.options().lazy) {
-    const auto tokens = static_cast<std::int64_t>(prompt.size());
-    context.plan_for(std::min(tokens, context.options().chunk));
-  }
-  context.step(sequence, prompt.first(1));
-  context.truncate(sequence, 0);
-}
 
 llm::GenerateOptions with_seed(const RunArguments& arguments) {
   llm::GenerateOptions options = arguments.generate;

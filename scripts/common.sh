@@ -5,12 +5,19 @@ cd "$root"
 
 say() { printf '== %s\n' "$*" >&2; }
 
+# What is installed, and what those packages stand in for (NodeSource's nodejs for npm, say).
+installed_packages() {
+  dpkg-query -W -f='${db:Status-Status} ${Package}, ${Provides}\n' 2>/dev/null |
+    sed -n 's/^installed //p' | tr ',' '\n' | awk 'NF { print $1 }'
+}
+
 # Installs the Debian packages of scripts/packages.txt that are missing.
 install_packages() {
-  local wanted missing=() package
+  local wanted missing=() package installed
   wanted=$(grep -v '^#' scripts/packages.txt)
+  installed=$(installed_packages)
   for package in $wanted; do
-    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
+    grep -qxF "$package" <<<"$installed" || missing+=("$package")
   done
   [ ${#missing[@]} -eq 0 ] && return
   if ! command -v apt-get >/dev/null; then

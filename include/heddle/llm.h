@@ -91,10 +91,19 @@ Array forward(const ModelConfig& config, const std::function<Array(const std::st
               const BatchArrays& batch, std::int64_t block_size, std::vector<Array>& keys,
               std::vector<Array>& values, const LayerDevices& devices = {});
 
+/// `forward` up to the last norm: f32 [R, n_embd].
+Array hidden_rows(const ModelConfig& config, const std::function<Array(const std::string&)>& weight,
+                  const BatchArrays& batch, std::int64_t block_size, std::vector<Array>& keys,
+                  std::vector<Array>& values, const LayerDevices& devices = {});
+
 struct ContextOptions {
   std::int64_t n_ctx =
       0;  // positions a sequence may have; 0: the model's, or what memory allows up to 4096
-  std::int64_t n_seq_max = 1;  // sequences at once
+  std::int64_t n_seq_max = 1;   // sequences at once
+  std::int64_t n_seq_step = 0;  // of which one step may have so many; 0: all
+  /// Positions that KV memory holds for all sequences together, in whole blocks; what they share
+  /// counts once. 0: n_ctx for each of n_seq_step.
+  std::int64_t n_kv = 0;
   DType kv_type = DType::f16;  // f32, f16 or q8_0
   std::int64_t chunk = 512;    // tokens of a prompt that are computed at once
   int threads = 0;             // 0: HEDDLE_THREADS or what the process may use
@@ -117,7 +126,8 @@ using SequenceId = std::int32_t;
 struct StepItem {
   SequenceId sequence = 0;
   std::span<const TokenId> tokens;
-  bool all_logits = false;  // of every token, not of the last one only
+  bool all_logits = false;   // of every token, not of the last one only
+  bool wants_logits = true;  // false: of none, as of a prompt that goes on in a later step
 };
 
 /// KV memory, plans and sequences of one model. One step at a time; a second caller waits.
@@ -152,8 +162,8 @@ class Context {
 
   /// Adds tokens to sequences, in chunks, decode rows and prompts side by side; returns the logits
   /// asked for, f32 rows of n_vocab in the items' order. Throws invalid_argument naming the
-  /// sequence for a position beyond n_ctx or an id outside the vocabulary; then nothing has
-  /// changed.
+  /// sequence for a position beyond n_ctx or an id outside the vocabulary, and for more sequences
+  /// than n_seq_step; out_of_memory when KV memory is full. Then nothing has changed.
   ///
   /// A step in which a device is lost throws device_lost (or timeout), and so does every later step
   /// of a sequence that had positions by then, until it is truncated to 0 or released: its KV is
@@ -161,6 +171,26 @@ class Context {
   std::vector<float> step(std::span<const StepItem> items, const Progress& progress = nullptr);
   std::vector<float> step(SequenceId sequence, std::span<const TokenId> tokens,
                           bool all_logits = false);
+  /// The same into memory of the caller's, as large as the rows asked for.
+  void step_into(std::span<const StepItem> items, std::span<float> logits,
+                 const Progress& progress = nullptr);
+  /// Adds tokens as `step` does, and returns what the last norm makes of those whose logits were
+  /// asked for: f32 rows of n_embd.
+  std::vector<float> hidden(std::span<const StepItem> items, const Progress& progress = nullptr);
+
+  /// Whether a step of the sequence would throw device_lost: its KV went with a device, or with a
+  /// step that failed.
+  bool is_lost(SequenceId sequence);
+
+  struct KvUse {
+    std::int64_t block_size = 0;  // positions
+    std::int64_t blocks = 0, free = 0;
+  };
+  KvUse kv_use() const;
+  /// How many free blocks it takes to add so many tokens to a sequence.
+  std::int64_t blocks_to_add(SequenceId sequence, std::int64_t tokens) const;
+  /// How many blocks would become free if these sequences were released.
+  std::int64_t blocks_held_by(std::span<const SequenceId> sequences) const;
 
   struct MemoryUse {
     std::uint64_t weights = 0, kv = 0, arenas = 0;
@@ -186,21 +216,31 @@ struct SamplerOptions {
       1.0f;  // divides positive logits of recent tokens, multiplies negative ones
   std::int64_t repeat_last_n = 64;
   std::uint64_t seed = 0;
+  float presence_penalty = 0;   // taken from the logit of a token that the reply has already
+  float frequency_penalty = 0;  // and this, for each time that it has it
+  /// Added to the logits of these tokens, before all else. Of -100 or less: never sampled.
+  std::map<TokenId, float> logit_bias;
 };
 
 /// Picks tokens. Ties go to the lowest id. Not thread-safe.
 class Sampler {
  public:
+  /// Throws invalid_argument naming an option that is out of range.
   explicit Sampler(const SamplerOptions& options);
   /// Throws backend when every logit is NaN or -inf.
   TokenId sample(std::span<const float> logits);
-  /// Tells it of a token that came into the text, sampled or not.
+  /// Tells it of a token that the reply has now, sampled or not.
   void accept(TokenId token);
+  /// Tells it of what stands before the reply: only repeat_penalty looks at that.
+  void accept_prompt(std::span<const TokenId> tokens);
 
  private:
+  void remember(TokenId token);
+
   SamplerOptions options_;
   std::mt19937_64 random_;
   std::vector<TokenId> recent_;
+  std::map<TokenId, std::int64_t> counts_;  // of the reply's tokens
 };
 
 struct GenerateOptions {

@@ -80,6 +80,9 @@ class Tokenizer {
   std::optional<TokenId> eos() const noexcept;
   /// Whether generation ends at this token: eos, eot and the vocabulary's other ends of turn.
   bool is_end(TokenId id) const noexcept;
+  /// Whether a text's first space is only a mark of where its first word begins, which a
+  /// Detokenizer drops (SentencePiece with a space prefix).
+  bool drops_first_space() const noexcept;
 
  private:
   friend class Detokenizer;

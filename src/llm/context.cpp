@@ -44,10 +44,8 @@ struct Context::Impl {
       : model(std::move(m)),
         options(o),
         devices(std::move(d)),
-        shape{.sequences = o.n_seq_max,
-              .blocks_each = (o.n_ctx + kBlockSize - 1) / kBlockSize,
-              .kv_type = o.kv_type},
-        blocks(shape.sequences, shape.blocks_each),
+        shape(shape_of(o)),
+        blocks(o.n_seq_max, shape.blocks_each, shape.blocks),
         plans(model, shape, devices, o.compile),
         team(o.threads) {
     if (options.lazy) lazy = std::make_unique<LazyModel>(model, shape, devices);
@@ -62,10 +60,12 @@ struct Context::Impl {
 
   void check(std::span<const StepItem> items) const {
     std::vector<std::int64_t> added(static_cast<std::size_t>(blocks.sequences()));
+    std::int64_t stepped = 0;
     for (const StepItem& item : items) {
       const std::int64_t length = blocks.length(item.sequence);
       blocks.check_there(item.sequence);
       auto& more = added[static_cast<std::size_t>(item.sequence)];
+      stepped += more == 0 && !item.tokens.empty();
       more += static_cast<std::int64_t>(item.tokens.size());
       require(length + more <= options.n_ctx, ErrorCode::invalid_argument,
               "sequence {}: {} tokens after the {} it has go beyond its context of {} (-c)",
@@ -76,6 +76,9 @@ struct Context::Impl {
                 model->config().n_vocab);
       }
     }
+    require(stepped <= shape.sequences, ErrorCode::invalid_argument,
+            "a step of {} sequences; this context takes {} at once (n_seq_step)", stepped,
+            shape.sequences);
   }
 
   std::vector<Token> flatten(std::span<const StepItem> items) const {
@@ -86,7 +89,7 @@ struct Context::Impl {
       for (std::size_t i = 0; i < item.tokens.size(); ++i) {
         const bool last = i + 1 == item.tokens.size();
         all.push_back({item.sequence, item.tokens[i], blocks.length(item.sequence) + added++,
-                       last || item.all_logits});
+                       item.wants_logits && (last || item.all_logits)});
       }
     }
     return all;
@@ -116,40 +119,45 @@ struct Context::Impl {
     in.block_table.assign(static_cast<std::size_t>(shape.sequences * shape.blocks_each), 0);
     in.lengths.assign(static_cast<std::size_t>(shape.sequences), 0);
     in.n_tokens = static_cast<std::int32_t>(tokens.size());
+    std::vector<std::int32_t> table_row(static_cast<std::size_t>(blocks.sequences()), -1);
+    std::int32_t table_rows = 0;
     for (std::size_t t = 0; t < tokens.size(); ++t) {
       const Token& token = tokens[t];
       in.tokens[t] = token.id;
       in.positions[t] = static_cast<std::int32_t>(token.position);
-      in.seq[t] = token.sequence;
+      std::int32_t& row = table_row[static_cast<std::size_t>(token.sequence)];
+      if (row < 0) add_to_table(in, row = table_rows++, token.sequence);
+      in.seq[t] = row;
       in.rows[t] = blocks.row(token.sequence, token.position);
       if (token.wants_logits)
         in.output_rows[static_cast<std::size_t>(in.n_outputs++)] = static_cast<std::int32_t>(t);
-      in.lengths[static_cast<std::size_t>(token.sequence)] =
-          static_cast<std::int32_t>(blocks.length(token.sequence));
-      const std::vector<std::int32_t>& own = blocks.blocks(token.sequence);
-      std::copy(own.begin(), own.end(),
-                in.block_table.begin() + token.sequence * shape.blocks_each);
     }
     return in;
   }
 
-  void run_chunk(std::span<const Token> tokens, float* logits) {
+  void add_to_table(StepInputs& in, std::int32_t row, SequenceId sequence) const {
+    in.lengths[static_cast<std::size_t>(row)] = static_cast<std::int32_t>(blocks.length(sequence));
+    const std::vector<std::int32_t>& own = blocks.blocks(sequence);
+    std::copy(own.begin(), own.end(), in.block_table.begin() + row * shape.blocks_each);
+  }
+
+  void run_chunk(std::span<const Token> tokens, Head head, float* rows) {
     extend(tokens);
     const std::int64_t outputs = count_outputs(tokens);
     const auto count = static_cast<std::int64_t>(tokens.size());
     if (lazy) {
-      lazy->run(inputs_for(tokens, tokens.size(), static_cast<std::size_t>(outputs)), logits);
+      lazy->run(inputs_for(tokens, tokens.size(), static_cast<std::size_t>(outputs)), head, rows);
     } else {
-      const auto n_tokens = static_cast<std::size_t>(capacity_for(count));
-      const auto n_outputs =
-          static_cast<std::size_t>(capacity_for(std::max<std::int64_t>(outputs, 1)));
-      plans.run(inputs_for(tokens, n_tokens, n_outputs), logits);
+      const std::int64_t n_tokens = capacity_for(count);
+      const std::int64_t n_outputs = output_capacity(n_tokens, outputs, shape);
+      plans.run(inputs_for(tokens, static_cast<std::size_t>(n_tokens),
+                           static_cast<std::size_t>(n_outputs)),
+                head, rows);
     }
   }
 
-  void run_all(std::span<const Token> tokens, std::vector<float>& logits,
-               const Progress& progress) {
-    float* next = logits.data();
+  void run_all(std::span<const Token> tokens, Head head, float* rows, const Progress& progress) {
+    float* next = rows;
     const auto chunk = static_cast<std::size_t>(options.chunk);
     for (std::size_t begin = 0; begin < tokens.size(); begin += chunk) {
       if (progress &&
@@ -158,11 +166,42 @@ struct Context::Impl {
              tokens.size());
       }
       const auto part = tokens.subspan(begin, std::min(chunk, tokens.size() - begin));
-      run_chunk(part, next);
-      next += count_outputs(part) * model->config().n_vocab;
+      run_chunk(part, head, next);
+      next += count_outputs(part) * width_of(head, model->config());
     }
     if (progress)
       progress(static_cast<std::int64_t>(tokens.size()), static_cast<std::int64_t>(tokens.size()));
+  }
+
+  /// What a step checks and lays out before it runs.
+  std::vector<Token> prepare(std::span<const StepItem> items) {
+    replace_lost_states();
+    check(items);
+    return flatten(items);
+  }
+
+  /// If it throws, the sequences are as they were.
+  void run(std::span<const StepItem> items, std::span<const Token> tokens, Head head, float* rows,
+           const Progress& progress) {
+    const TeamScope scope(team);
+    const Team::Session held(team);
+    std::vector<std::int64_t> lengths;
+    for (const StepItem& item : items) lengths.push_back(blocks.length(item.sequence));
+    try {
+      run_all(tokens, head, rows, progress);
+    } catch (...) {
+      for (std::size_t i = 0; i < items.size(); ++i) blocks.truncate(items[i].sequence, lengths[i]);
+      throw;
+    }
+  }
+
+  std::vector<float> step(std::span<const StepItem> items, Head head, const Progress& progress) {
+    const std::lock_guard lock(mutex);
+    const std::vector<Token> tokens = prepare(items);
+    const std::int64_t numbers = count_outputs(tokens) * width_of(head, model->config());
+    std::vector<float> rows(static_cast<std::size_t>(numbers));
+    run(items, tokens, head, rows.data(), progress);
+    return rows;
   }
 };
 
@@ -171,6 +210,13 @@ Context::Context(std::shared_ptr<const Model> model, const ContextOptions& optio
   if (filled.threads <= 0) filled.threads = default_threads();
   require(filled.n_seq_max > 0, ErrorCode::invalid_argument,
           "n_seq_max is {}; at least 1 sequence is needed", filled.n_seq_max);
+  require(0 <= filled.n_seq_step && filled.n_seq_step <= filled.n_seq_max,
+          ErrorCode::invalid_argument, "n_seq_step is {}; expected 0 (all) to n_seq_max = {}",
+          filled.n_seq_step, filled.n_seq_max);
+  require(filled.n_kv == 0 || filled.n_kv >= std::max<std::int64_t>(filled.n_ctx, 1),
+          ErrorCode::invalid_argument,
+          "n_kv is {}; KV memory holds at least one sequence of {} positions (-c)", filled.n_kv,
+          filled.n_ctx);
   require(filled.chunk > 0, ErrorCode::invalid_argument,
           "--chunk is {}; at least 1 token is needed", filled.chunk);
   require(filled.n_ctx >= 0 && filled.n_ctx <= model->config().n_ctx_train,
@@ -181,6 +227,9 @@ Context::Context(std::shared_ptr<const Model> model, const ContextOptions& optio
   // What a device lacks beside its weights' kernels runs on the CPU, as lazily.
   if (devices.embedding) filled.compile.strict_pins = false;
   fit_to_devices(*model, filled, devices);
+  const PlanShape shape = shape_of(filled);
+  filled.n_seq_step = shape.sequences;
+  filled.n_kv = shape.blocks * kBlockSize;
   impl_ = std::make_unique<Impl>(std::move(model), filled, std::move(devices));
 }
 
@@ -219,30 +268,50 @@ std::int64_t Context::length(SequenceId sequence) const {
 }
 
 std::vector<float> Context::step(std::span<const StepItem> items, const Progress& progress) {
+  return impl_->step(items, Head::logits, progress);
+}
+
+std::vector<float> Context::hidden(std::span<const StepItem> items, const Progress& progress) {
+  return impl_->step(items, Head::hidden, progress);
+}
+
+void Context::step_into(std::span<const StepItem> items, std::span<float> logits,
+                        const Progress& progress) {
   const std::lock_guard lock(impl_->mutex);
-  impl_->replace_lost_states();
-  impl_->check(items);
-  const TeamScope scope(impl_->team);
-  const Team::Session held(impl_->team);
-  const std::vector<Token> tokens = impl_->flatten(items);
-  std::vector<std::int64_t> lengths;
-  for (const StepItem& item : items) lengths.push_back(impl_->blocks.length(item.sequence));
-  std::vector<float> logits(
-      static_cast<std::size_t>(count_outputs(tokens) * impl_->model->config().n_vocab));
-  try {
-    impl_->run_all(tokens, logits, progress);
-  } catch (...) {
-    for (std::size_t i = 0; i < items.size(); ++i)
-      impl_->blocks.truncate(items[i].sequence, lengths[i]);
-    throw;
-  }
-  return logits;
+  const std::vector<Token> tokens = impl_->prepare(items);
+  const std::int64_t rows = count_outputs(tokens), n_vocab = impl_->model->config().n_vocab;
+  require(static_cast<std::int64_t>(logits.size()) == rows * n_vocab, ErrorCode::invalid_argument,
+          "room for {} logits; the step gives {} rows of {}", logits.size(), rows, n_vocab);
+  impl_->run(items, tokens, Head::logits, logits.data(), progress);
 }
 
 std::vector<float> Context::step(SequenceId sequence, std::span<const TokenId> tokens,
                                  bool all_logits) {
   const StepItem item{sequence, tokens, all_logits};
   return step({&item, 1});
+}
+
+bool Context::is_lost(SequenceId sequence) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->replace_lost_states();
+  return impl_->blocks.is_lost(sequence);
+}
+
+Context::KvUse Context::kv_use() const {
+  const std::lock_guard lock(impl_->mutex);
+  return {.block_size = kBlockSize,
+          .blocks = impl_->blocks.all_blocks(),
+          .free = impl_->blocks.free_blocks()};
+}
+
+std::int64_t Context::blocks_to_add(SequenceId sequence, std::int64_t tokens) const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->blocks.needed(sequence, tokens);
+}
+
+std::int64_t Context::blocks_held_by(std::span<const SequenceId> sequences) const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->blocks.held_by(sequences);
 }
 
 Context::MemoryUse Context::memory() const {
@@ -263,7 +332,10 @@ std::map<std::string, std::uint64_t> Context::host_ops() const {
 
 const Plan& Context::plan_for(std::int64_t tokens) {
   const std::lock_guard lock(impl_->mutex);
-  return impl_->plans.get(capacity_for(tokens), 1).plan();
+  const std::int64_t capacity = capacity_for(tokens);
+  return impl_->plans
+      .get({.tokens = capacity, .outputs = output_capacity(capacity, 1, impl_->shape)})
+      .plan();
 }
 
 }  // namespace heddle::llm

@@ -87,9 +87,9 @@ class Layer {
 
 }  // namespace
 
-Array forward(const ModelConfig& config, const std::function<Array(const std::string&)>& weight,
-              const BatchArrays& batch, std::int64_t block_size, std::vector<Array>& keys,
-              std::vector<Array>& values, const LayerDevices& devices) {
+Array hidden_rows(const ModelConfig& config, const std::function<Array(const std::string&)>& weight,
+                  const BatchArrays& batch, std::int64_t block_size, std::vector<Array>& keys,
+                  std::vector<Array>& values, const LayerDevices& devices) {
   Array x = [&] {
     const PartScope scope(devices.embedding);
     // At once as f32: `take` would give halves, which some devices cannot store.
@@ -102,9 +102,15 @@ Array forward(const ModelConfig& config, const std::function<Array(const std::st
   }
   const PartScope scope(devices.output);
   const Array wanted = take(x, batch.output_rows);
-  const Array normed =
-      fast::rms_norm(wanted, astype(weight("output_norm.weight"), DType::f32), config.rms_eps);
-  return linear(normed, weight(config.tied_output ? "token_embd.weight" : "output.weight"));
+  return fast::rms_norm(wanted, astype(weight("output_norm.weight"), DType::f32), config.rms_eps);
+}
+
+Array forward(const ModelConfig& config, const std::function<Array(const std::string&)>& weight,
+              const BatchArrays& batch, std::int64_t block_size, std::vector<Array>& keys,
+              std::vector<Array>& values, const LayerDevices& devices) {
+  const Array rows = hidden_rows(config, weight, batch, block_size, keys, values, devices);
+  const PartScope scope(devices.output);
+  return linear(rows, weight(config.tied_output ? "token_embd.weight" : "output.weight"));
 }
 
 }  // namespace heddle::llm

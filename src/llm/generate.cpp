@@ -60,7 +60,7 @@ class Generation {
  private:
   /// False if it was cancelled.
   bool read_prompt(const std::vector<TokenId>& prompt) {
-    for (const TokenId token : prompt) sampler_.accept(token);
+    sampler_.accept_prompt(prompt);
     const StepItem item{sequence_, prompt, false};
     bool cancelled = false;
     Context::Progress progress;

@@ -12,9 +12,9 @@ std::size_t blocks_for(std::int64_t positions) {
 
 }  // namespace
 
-KvBlocks::KvBlocks(std::int64_t sequences, std::int64_t blocks_each)
+KvBlocks::KvBlocks(std::int64_t sequences, std::int64_t blocks_each, std::int64_t blocks)
     : blocks_each_(blocks_each),
-      users_(static_cast<std::size_t>(sequences * blocks_each)),
+      users_(static_cast<std::size_t>(blocks)),
       sequences_(static_cast<std::size_t>(sequences)) {
   for (auto block = static_cast<std::int32_t>(users_.size()); block-- > 0;) free_.push_back(block);
 }
@@ -77,6 +77,10 @@ void KvBlocks::forget() {
   }
 }
 
+bool KvBlocks::is_lost(SequenceId sequence) const {
+  return at(sequence).lost;
+}
+
 void KvBlocks::check_there(SequenceId sequence) const {
   const Sequence& s = at(sequence);
   require(
@@ -91,7 +95,11 @@ std::int64_t KvBlocks::length(SequenceId sequence) const {
 }
 
 std::int32_t KvBlocks::take_block() {
-  require(!free_.empty(), ErrorCode::out_of_memory, "no KV block is free");
+  require(
+      !free_.empty(), ErrorCode::out_of_memory,
+      "all {} KV blocks of {} positions are in use; release or truncate a sequence, or make the "
+      "context with more (n_kv)",
+      users_.size(), kBlockSize);
   const std::int32_t block = free_.back();
   free_.pop_back();
   users_[static_cast<std::size_t>(block)] = 1;
@@ -102,15 +110,24 @@ void KvBlocks::drop_block(std::int32_t block) {
   if (--users_[static_cast<std::size_t>(block)] == 0) free_.push_back(block);
 }
 
+bool KvBlocks::writes_shared(const Sequence& s, std::int64_t count) const {
+  return count > 0 && s.length % kBlockSize != 0 &&
+         users_[static_cast<std::size_t>(s.blocks.back())] > 1;
+}
+
+std::int64_t KvBlocks::needed(SequenceId sequence, std::int64_t count) const {
+  const Sequence& s = at(sequence);
+  const std::size_t more = blocks_for(s.length + count) - s.blocks.size();
+  return static_cast<std::int64_t>(more) + (writes_shared(s, count) ? 1 : 0);
+}
+
 void KvBlocks::extend(SequenceId sequence, std::int64_t count,
                       const std::function<void(std::int64_t, std::int64_t)>& copy) {
   Sequence& s = at(sequence);
   require(s.length + count <= blocks_each_ * kBlockSize, ErrorCode::invalid_argument,
           "sequence {} has {} positions; {} more do not fit the {} of its blocks", sequence,
           s.length, count, blocks_each_ * kBlockSize);
-  const bool writes_shared = count > 0 && s.length % kBlockSize != 0 &&
-                             users_[static_cast<std::size_t>(s.blocks.back())] > 1;
-  if (writes_shared) {
+  if (writes_shared(s, count)) {
     const std::int32_t own = take_block();
     try {
       copy(s.blocks.back(), own);
@@ -123,6 +140,16 @@ void KvBlocks::extend(SequenceId sequence, std::int64_t count,
   }
   while (s.blocks.size() < blocks_for(s.length + count)) s.blocks.push_back(take_block());
   s.length += count;
+}
+
+std::int64_t KvBlocks::held_by(std::span<const SequenceId> sequences) const {
+  std::vector<std::int32_t> others = users_;
+  std::int64_t held = 0;
+  for (const SequenceId sequence : sequences) {
+    for (const std::int32_t block : at(sequence).blocks)
+      held += --others[static_cast<std::size_t>(block)] == 0;
+  }
+  return held;
 }
 
 std::int32_t KvBlocks::row(SequenceId sequence, std::int64_t position) const {

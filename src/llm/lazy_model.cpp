@@ -72,7 +72,7 @@ Array LazyModel::weight(const std::string& name) const {
                                                              device ? *device : cpu_device()));
 }
 
-void LazyModel::run(const StepInputs& in, float* logits) {
+void LazyModel::run(const StepInputs& in, Head head, float* rows) {
   const BatchArrays batch{
       .tokens = ids(in.tokens),
       .positions = ids(in.positions),
@@ -83,7 +83,8 @@ void LazyModel::run(const StepInputs& in, float* logits) {
       .output_rows = ids(in.output_rows),
   };
   std::vector<Array> keys = std::move(keys_), values = std::move(values_);
-  const Array result = forward(
+  const auto& model_rows = head == Head::logits ? forward : hidden_rows;
+  const Array result = model_rows(
       model_->config(), [this](const std::string& name) { return weight(name); }, batch, kBlockSize,
       keys, values, devices_);
   // Kept before they are evaluated: if that fails, what was there has been written over, and is
@@ -100,8 +101,7 @@ void LazyModel::run(const StepInputs& in, float* logits) {
     const std::uint64_t more = count - (earlier == before.end() ? 0 : earlier->second);
     if (more > 0) host_ops_[op] += more;
   }
-  result.copy_to(
-      std::as_writable_bytes(std::span(logits, static_cast<std::size_t>(result.size()))));
+  result.copy_to(std::as_writable_bytes(std::span(rows, static_cast<std::size_t>(result.size()))));
 }
 
 void LazyModel::copy_block(std::int64_t from, std::int64_t to) {

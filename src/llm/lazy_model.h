@@ -15,7 +15,7 @@ class LazyModel {
  public:
   LazyModel(std::shared_ptr<const Model> model, const PlanShape& shape, LayerDevices devices);
 
-  void run(const StepInputs& inputs, float* logits);
+  void run(const StepInputs& inputs, Head head, float* rows);
   void copy_block(std::int64_t from, std::int64_t to);
   /// Ops that ran on the CPU though another device was asked for, by name. Those of other lazy
   /// evaluations that went on beside `run` are among them.

@@ -18,17 +18,12 @@ namespace {
 constexpr std::int64_t kDefaultContext = 4096;
 constexpr std::int64_t kLeastDefaultContext = 512;
 
-PlanShape shape_of(const ContextOptions& options) {
-  return {.sequences = options.n_seq_max,
-          .blocks_each = (options.n_ctx + kBlockSize - 1) / kBlockSize,
-          .kv_type = options.kv_type};
-}
-
 Plan plan_of(const Model& model, const ContextOptions& options, const LayerDevices& devices,
              std::int64_t tokens) {
-  return plan_graph(
-      build_graph(model.file(), model.config(), shape_of(options), devices, tokens, 1),
-      options.compile);
+  const PlanShape shape = shape_of(options);
+  const GraphSize size{.tokens = tokens, .outputs = output_capacity(tokens, 1, shape)};
+  return plan_graph(build_graph(model.file(), model.config(), shape, devices, size),
+                    options.compile);
 }
 
 Plan largest_plan(const Model& model, const ContextOptions& options, const LayerDevices& devices) {
@@ -88,10 +83,10 @@ std::string shortage(const Model& model, const ContextOptions& options, const Pl
     const std::optional<std::uint64_t> left = memory_left(*need.device);
     if (!left || need.total() <= *left) continue;
     return fmt::format(
-        "{}: {} are needed (weights {}, KV {} for {} sequences of {} positions in {}, arenas {}), "
-        "{} are available{}",
+        "{}: {} are needed (weights {}, KV {} for {} positions in {}, arenas {}), {} are "
+        "available{}",
         need.device->name(), mebibytes(need.total()), mebibytes(need.weights), mebibytes(need.kv),
-        options.n_seq_max, options.n_ctx, to_string(options.kv_type), mebibytes(need.arenas),
+        shape_of(options).blocks * kBlockSize, to_string(options.kv_type), mebibytes(need.arenas),
         mebibytes(*left), first_that_does_not_fit(plan, slot_bytes, need, *left));
   }
   return "";
@@ -177,7 +172,10 @@ std::uint64_t kv_bytes(const ModelConfig& config, const PlanShape& shape) {
 
 void fit_to_devices(const Model& model, ContextOptions& options, const LayerDevices& devices) {
   const bool choose = options.n_ctx == 0;
-  if (choose) options.n_ctx = std::min(model.config().n_ctx_train, kDefaultContext);
+  if (choose) {
+    options.n_ctx = std::min(model.config().n_ctx_train, kDefaultContext);
+    if (options.n_kv > 0) options.n_ctx = std::min(options.n_ctx, options.n_kv);
+  }
   Plan plan = largest_plan(model, options, devices);
   if (devices.embedding) {
     check_weights_have_kernels(plan);

@@ -8,8 +8,28 @@
 
 namespace heddle::llm {
 
+namespace {
+
+const char* output_name(Head head) {
+  return head == Head::logits ? "logits" : "hidden";
+}
+
+}  // namespace
+
 TensorSpec PlanShape::kv_state(const ModelConfig& config) const {
-  return {kv_type, {sequences * blocks_each * kBlockSize, config.n_head_kv, config.n_embd_head}};
+  return {kv_type, {blocks * kBlockSize, config.n_head_kv, config.n_embd_head}};
+}
+
+PlanShape shape_of(const ContextOptions& options) {
+  const std::int64_t sequences = options.n_seq_step > 0 ? options.n_seq_step : options.n_seq_max;
+  const auto blocks_for = [](std::int64_t positions) {
+    return (positions + kBlockSize - 1) / kBlockSize;
+  };
+  const std::int64_t blocks_each = blocks_for(options.n_ctx);
+  return {.sequences = sequences,
+          .blocks_each = blocks_each,
+          .blocks = options.n_kv > 0 ? blocks_for(options.n_kv) : sequences * blocks_each,
+          .kv_type = options.kv_type};
 }
 
 std::int64_t capacity_for(std::int64_t count) {
@@ -17,6 +37,15 @@ std::int64_t capacity_for(std::int64_t count) {
     if (count <= capacity) return capacity;
   }
   return (count + 511) / 512 * 512;
+}
+
+std::int64_t output_capacity(std::int64_t tokens, std::int64_t wanted, const PlanShape& shape) {
+  return std::max(capacity_for(std::max<std::int64_t>(wanted, 1)),
+                  std::min(tokens, capacity_for(shape.sequences)));
+}
+
+std::int64_t width_of(Head head, const ModelConfig& config) {
+  return head == Head::logits ? config.n_vocab : config.n_embd;
 }
 
 std::string key_state(std::int64_t layer) {
@@ -27,19 +56,19 @@ std::string value_state(std::int64_t layer) {
 }
 
 Graph build_graph(const gguf::File& file, const ModelConfig& config, const PlanShape& shape,
-                  const LayerDevices& devices, std::int64_t tokens, std::int64_t outputs) {
+                  const LayerDevices& devices, const GraphSize& size) {
   GraphBuilder builder;
   const auto ids = [&](const char* name, std::int64_t count, const char* extent) {
     return builder.input(name, {DType::i32, {count}}, extent);
   };
-  const BatchArrays batch{.tokens = ids("tokens", tokens, "n_tokens"),
-                          .positions = ids("positions", tokens, "n_tokens"),
-                          .seq = ids("seq", tokens, "n_tokens"),
-                          .rows = ids("rows", tokens, "n_tokens"),
+  const BatchArrays batch{.tokens = ids("tokens", size.tokens, "n_tokens"),
+                          .positions = ids("positions", size.tokens, "n_tokens"),
+                          .seq = ids("seq", size.tokens, "n_tokens"),
+                          .rows = ids("rows", size.tokens, "n_tokens"),
                           .block_table = builder.input(
                               "block_table", {DType::i32, {shape.sequences, shape.blocks_each}}),
                           .lengths = ids("lengths", shape.sequences, ""),
-                          .output_rows = ids("output_rows", outputs, "n_outputs")};
+                          .output_rows = ids("output_rows", size.outputs, "n_outputs")};
   std::vector<Array> keys, values;
   for (std::int64_t l = 0; l < config.n_layer; ++l) {
     keys.push_back(builder.state(key_state(l), shape.kv_state(config)));
@@ -53,7 +82,9 @@ Graph build_graph(const gguf::File& file, const ModelConfig& config, const PlanS
     return weights.emplace(name, builder.parameter(name, {tensor.dtype, tensor.shape}))
         .first->second;
   };
-  builder.output("logits", forward(config, weight, batch, kBlockSize, keys, values, devices));
+  const auto& rows = size.head == Head::logits ? forward : hidden_rows;
+  builder.output(output_name(size.head),
+                 rows(config, weight, batch, kBlockSize, keys, values, devices));
   for (std::int64_t l = 0; l < config.n_layer; ++l) {
     builder.update(key_state(l), keys[static_cast<std::size_t>(l)]);
     builder.update(value_state(l), values[static_cast<std::size_t>(l)]);
@@ -65,11 +96,10 @@ Plans::Plans(std::shared_ptr<const Model> model, const PlanShape& shape,
              const LayerDevices& devices, const CompileOptions& options)
     : model_(std::move(model)), shape_(shape), devices_(devices), options_(options) {}
 
-Plans::Compiled& Plans::compiled(std::int64_t tokens, std::int64_t outputs) {
-  Compiled& known = compiled_[{tokens, outputs}];
+Plans::Compiled& Plans::compiled(const GraphSize& size) {
+  Compiled& known = compiled_[size];
   if (!known.executable) {
-    const Graph graph =
-        build_graph(model_->file(), model_->config(), shape_, devices_, tokens, outputs);
+    const Graph graph = build_graph(model_->file(), model_->config(), shape_, devices_, size);
     auto executable = Executable::compile(graph, options_, model_->parameters());
     bind_states(*executable);  // which may fail: kept without its states, it would run on others
     known.executable = std::move(executable);
@@ -77,8 +107,8 @@ Plans::Compiled& Plans::compiled(std::int64_t tokens, std::int64_t outputs) {
   return known;
 }
 
-Executable& Plans::get(std::int64_t tokens, std::int64_t outputs) {
-  return *compiled(tokens, outputs).executable;
+Executable& Plans::get(const GraphSize& size) {
+  return *compiled(size).executable;
 }
 
 void Plans::bind_states(Executable& executable) {
@@ -95,10 +125,10 @@ void Plans::bind_states(Executable& executable) {
   }
 }
 
-void Plans::run(const StepInputs& inputs, float* logits) {
+void Plans::run(const StepInputs& inputs, Head head, float* rows) {
   const auto tokens = static_cast<std::int64_t>(inputs.tokens.size());
   const auto outputs = static_cast<std::int64_t>(inputs.output_rows.size());
-  Compiled& known = compiled(tokens, outputs);
+  Compiled& known = compiled({tokens, outputs, head});
   Executable& executable = *known.executable;
   ++known.runs;
   executable.run({{"tokens", {inputs.tokens, {tokens}}},
@@ -110,10 +140,10 @@ void Plans::run(const StepInputs& inputs, float* logits) {
                   {"output_rows", {inputs.output_rows, {outputs}}},
                   {"n_tokens", HostTensor(inputs.n_tokens)},
                   {"n_outputs", HostTensor(inputs.n_outputs)}});
-  const auto n_vocab = static_cast<std::size_t>(model_->config().n_vocab);
+  const auto width = static_cast<std::size_t>(width_of(head, model_->config()));
   for (std::int32_t i = 0; i < inputs.n_outputs; ++i) {
-    const std::span<float> row(logits + static_cast<std::size_t>(i) * n_vocab, n_vocab);
-    executable.copy_output_row("logits", i, std::as_writable_bytes(row));
+    const std::span<float> row(rows + static_cast<std::size_t>(i) * width, width);
+    executable.copy_output_row(output_name(head), i, std::as_writable_bytes(row));
   }
 }
 

@@ -1,10 +1,10 @@
 // The compiled forms of a model: one Executable for each capacity of tokens and output rows.
 #pragma once
 
+#include <compare>
 #include <map>
 #include <memory>
 #include <string>
-#include <utility>
 
 #include "exec/plan.h"
 #include "heddle/llm.h"
@@ -13,22 +13,42 @@ namespace heddle::llm {
 
 /// Sizes that all plans of a context share.
 struct PlanShape {
-  std::int64_t sequences = 1;    // rows of the block table
+  std::int64_t sequences = 1;    // rows of the block table: the sequences of one step
   std::int64_t blocks_each = 1;  // its columns
+  std::int64_t blocks = 1;       // that there are, of all sequences
   DType kv_type = DType::f16;
   TensorSpec kv_state(const ModelConfig& config) const;  // of one layer's keys, or values
 };
 
+/// For options whose n_ctx is known.
+PlanShape shape_of(const ContextOptions& options);
+
 /// The smallest of 1, 2, 4, 8, 32, 128, 512, 1024, 1536, ... that holds `count`.
 std::int64_t capacity_for(std::int64_t count);
+/// Rows of output that a plan for `tokens` tokens has, so that `wanted` fit. Those that a step of
+/// all sequences may want always do: few plans then serve every mix of prompts and replies.
+std::int64_t output_capacity(std::int64_t tokens, std::int64_t wanted, const PlanShape& shape);
+
+/// What a step gives for the tokens asked for.
+enum class Head {
+  logits,  // [R, n_vocab]
+  hidden,  // [R, n_embd], what the last norm makes
+};
+std::int64_t width_of(Head head, const ModelConfig& config);
 
 std::string key_state(std::int64_t layer);
 std::string value_state(std::int64_t layer);
 
-/// The model's graph for `tokens` tokens and `outputs` rows of logits, its parts pinned to their
-/// devices.
+/// Which of a model's graphs.
+struct GraphSize {
+  std::int64_t tokens = 1, outputs = 1;
+  Head head = Head::logits;
+  auto operator<=>(const GraphSize&) const = default;
+};
+
+/// The model's graph, its parts pinned to their devices.
 Graph build_graph(const gguf::File& file, const ModelConfig& config, const PlanShape& shape,
-                  const LayerDevices& devices, std::int64_t tokens, std::int64_t outputs);
+                  const LayerDevices& devices, const GraphSize& size);
 
 /// What a step gives a plan, padded to its capacities.
 struct StepInputs {
@@ -42,9 +62,9 @@ class Plans {
   Plans(std::shared_ptr<const Model> model, const PlanShape& shape, const LayerDevices& devices,
         const CompileOptions& options);
 
-  Executable& get(std::int64_t tokens, std::int64_t outputs);
-  /// Runs a step; logits row i, if `i < inputs.n_outputs`, goes to logits + i * n_vocab.
-  void run(const StepInputs& inputs, float* logits);
+  Executable& get(const GraphSize& size);
+  /// Runs a step; row i of the output, if `i < inputs.n_outputs`, goes to rows + i * width.
+  void run(const StepInputs& inputs, Head head, float* rows);
   void copy_block(std::int64_t from, std::int64_t to);
 
   /// Whether a device took states along when it was lost; and these anew.
@@ -60,14 +80,14 @@ class Plans {
     std::shared_ptr<Executable> executable;
     std::uint64_t runs = 0;
   };
-  Compiled& compiled(std::int64_t tokens, std::int64_t outputs);
+  Compiled& compiled(const GraphSize& size);
   void bind_states(Executable& executable);
 
   std::shared_ptr<const Model> model_;
   PlanShape shape_;
   LayerDevices devices_;
   CompileOptions options_;
-  std::map<std::pair<std::int64_t, std::int64_t>, Compiled> compiled_;
+  std::map<GraphSize, Compiled> compiled_;
   std::map<std::string, Ref<State>> states_;
 };
 

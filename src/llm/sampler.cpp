@@ -1,25 +1,15 @@
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "base/check.h"
 #include "heddle/llm.h"
+#include "llm/selection.h"
 
 namespace heddle::llm {
 
 namespace {
 
-constexpr float kLowest = -std::numeric_limits<float>::infinity();
-
-struct Candidate {
-  float logit;
-  TokenId id;
-};
-
-/// The likelier first; of equals, the lower id. A total order, so that every selection is unique.
-bool likelier(const Candidate& a, const Candidate& b) {
-  return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
-}
+constexpr float kBan = -100;  // OpenAI's value for a token that must not come
 
 /// exp((logit - most) / temperature), also where both are infinite.
 double weight(float logit, float most, double temperature = 1) {
@@ -27,58 +17,20 @@ double weight(float logit, float most, double temperature = 1) {
   return std::exp((static_cast<double>(logit) - most) / temperature);
 }
 
-/// Calls visit(id, logit) for every token by rising id, with the penalty of recent ones applied.
-/// NaN comes through as NaN.
+/// Calls visit(id, logit) for every token by rising id, with those of `changed` (by rising id, too)
+/// instead of what the logits say. NaN comes through as NaN.
 template <class Visit>
-void for_each_logit(std::span<const float> logits, std::span<const TokenId> recent, float penalty,
+void for_each_logit(std::span<const float> logits, std::span<const Candidate> changed,
                     Visit visit) {
   std::size_t id = 0;
-  for (const TokenId token : recent) {
-    const auto at = static_cast<std::size_t>(token);
+  for (const Candidate& c : changed) {
+    const auto at = static_cast<std::size_t>(c.id);
     for (; id < at; ++id) visit(static_cast<TokenId>(id), logits[id]);
-    visit(token, logits[at] > 0 ? logits[at] / penalty : logits[at] * penalty);
+    visit(c.id, c.logit);
     id = at + 1;
   }
   for (; id < logits.size(); ++id) visit(static_cast<TokenId>(id), logits[id]);
 }
-
-/// Keeps the `most` likeliest of what it is given, or all, in no order.
-class Selection {
- public:
-  Selection(std::size_t most, std::size_t of) : most_(most) {
-    // Cutting back at twice the number makes it linear, and a cut a rare event.
-    room_ = most < of / 2 ? 2 * most : of;
-    candidates_.reserve(room_);
-  }
-
-  void add(TokenId id, float logit) {
-    if (!(logit > threshold_)) return;  // NaN, too
-    candidates_.push_back({logit, id});
-    if (candidates_.size() == room_ && room_ > most_) cut();
-  }
-
-  /// The likeliest first if some were left out, by id if not: never as the library's selection
-  /// happened to leave them, so that sums over them are the same everywhere.
-  std::vector<Candidate> take() {
-    cut();
-    if (threshold_ > kLowest) std::sort(candidates_.begin(), candidates_.end(), likelier);
-    return std::move(candidates_);
-  }
-
- private:
-  void cut() {
-    if (candidates_.size() <= most_) return;
-    const auto last = candidates_.begin() + static_cast<std::ptrdiff_t>(most_) - 1;
-    std::nth_element(candidates_.begin(), last, candidates_.end(), likelier);
-    // A later token that equals the last one kept has a higher id, and so loses.
-    threshold_ = last->logit;
-    candidates_.resize(most_);
-  }
-
-  std::size_t most_, room_ = 0;
-  float threshold_ = kLowest;
-  std::vector<Candidate> candidates_;
-};
 
 float best_of(const std::vector<Candidate>& candidates) {
   float best = kLowest;
@@ -148,17 +100,59 @@ void check(const SamplerOptions& o) {
           "repeat_penalty is {}; expected a positive number", o.repeat_penalty);
   require(o.repeat_last_n >= 0, invalid, "repeat_last_n is {}; expected 0 or more",
           o.repeat_last_n);
+  require(std::isfinite(o.presence_penalty), invalid, "presence_penalty is {}; expected a number",
+          o.presence_penalty);
+  require(std::isfinite(o.frequency_penalty), invalid, "frequency_penalty is {}; expected a number",
+          o.frequency_penalty);
+  for (const auto& [id, bias] : o.logit_bias) {
+    require(bias < -kLowest, invalid, "logit_bias of token {} is {}; expected a number", id, bias);
+  }
 }
 
-/// The recent tokens that a vocabulary of `size` has, each once, by rising id.
-std::vector<TokenId> penalised(const std::vector<TokenId>& recent, const SamplerOptions& options,
-                               std::size_t size) {
-  if (options.repeat_penalty == 1) return {};
-  std::vector<TokenId> ids = recent;
+bool penalises_counts(const SamplerOptions& options) {
+  return options.presence_penalty != 0 || options.frequency_penalty != 0;
+}
+
+/// The tokens whose logits something changes, of those that a vocabulary of `size` has, each once,
+/// by rising id.
+std::vector<TokenId> tokens_to_change(const SamplerOptions& options,
+                                      const std::vector<TokenId>& recent,
+                                      const std::map<TokenId, std::int64_t>& counts,
+                                      std::size_t size) {
+  std::vector<TokenId> ids;
+  if (options.repeat_penalty != 1) ids = recent;
+  if (penalises_counts(options)) {
+    for (const auto& [id, count] : counts) ids.push_back(id);
+  }
+  for (const auto& [id, bias] : options.logit_bias) ids.push_back(id);
   std::erase_if(ids, [size](TokenId id) { return id < 0 || static_cast<std::size_t>(id) >= size; });
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   return ids;
+}
+
+float biased(float logit, TokenId id, const std::map<TokenId, float>& bias) {
+  const auto known = bias.find(id);
+  if (known == bias.end()) return logit;
+  return known->second <= kBan ? kLowest : logit + known->second;
+}
+
+/// In llama.cpp's order: biases, then penalties.
+std::vector<Candidate> changed_logits(std::span<const float> logits, const SamplerOptions& options,
+                                      const std::vector<TokenId>& recent,
+                                      const std::map<TokenId, std::int64_t>& counts) {
+  std::vector<Candidate> changed;
+  for (const TokenId id : tokens_to_change(options, recent, counts, logits.size())) {
+    float logit = biased(logits[static_cast<std::size_t>(id)], id, options.logit_bias);
+    if (options.repeat_penalty != 1 && std::ranges::find(recent, id) != recent.end())
+      logit = logit > 0 ? logit / options.repeat_penalty : logit * options.repeat_penalty;
+    if (const auto used = counts.find(id); used != counts.end()) {
+      logit -=
+          options.presence_penalty + options.frequency_penalty * static_cast<float>(used->second);
+    }
+    changed.push_back({logit, id});
+  }
+  return changed;
 }
 
 }  // namespace
@@ -172,8 +166,7 @@ TokenId Sampler::sample(std::span<const float> logits) {
   auto most = options_.top_k > 0 ? std::min(static_cast<std::size_t>(options_.top_k), all) : all;
   if (options_.temperature == 0) most = std::min<std::size_t>(most, 1);
   Selection selection(most, all);
-  const std::vector<TokenId> recent = penalised(recent_, options_, all);
-  for_each_logit(logits, recent, options_.repeat_penalty,
+  for_each_logit(logits, changed_logits(logits, options_, recent_, counts_),
                  [&](TokenId id, float logit) { selection.add(id, logit); });
   std::vector<Candidate> candidates = selection.take();
   require(!candidates.empty(), ErrorCode::backend,
@@ -193,6 +186,15 @@ TokenId Sampler::sample(std::span<const float> logits) {
 }
 
 void Sampler::accept(TokenId token) {
+  remember(token);
+  if (penalises_counts(options_)) ++counts_[token];
+}
+
+void Sampler::accept_prompt(std::span<const TokenId> tokens) {
+  for (const TokenId token : tokens) remember(token);
+}
+
+void Sampler::remember(TokenId token) {
   const auto last_n = static_cast<std::size_t>(options_.repeat_last_n);
   if (last_n == 0) return;
   if (recent_.size() == last_n) recent_.erase(recent_.begin());

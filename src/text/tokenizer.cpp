@@ -134,6 +134,10 @@ bool Tokenizer::is_end(TokenId id) const noexcept {
   return std::binary_search(ends.begin(), ends.end(), id);
 }
 
+bool Tokenizer::drops_first_space() const noexcept {
+  return impl_->vocabulary.add_space_prefix;
+}
+
 Detokenizer::Detokenizer(const Tokenizer& tokenizer, bool show_special)
     : tokenizer_(&tokenizer), show_special_(show_special) {}
 
@@ -143,7 +147,7 @@ std::string Detokenizer::add(TokenId id) {
   const bool adds_text = !bytes.empty() && v.type(id) != TokenType::control;
   if (at_start_ && adds_text) {
     at_start_ = false;
-    if (v.add_space_prefix && bytes.front() == ' ') bytes.erase(0, 1);
+    if (tokenizer_->drops_first_space() && bytes.front() == ' ') bytes.erase(0, 1);
   }
   pending_ += bytes;
   std::string text;

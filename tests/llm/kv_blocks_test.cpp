@@ -14,7 +14,7 @@ namespace {
 
 TEST(KvBlocks, RandomUseNeverMixesSequences) {
   std::mt19937 random(7);
-  KvBlocks blocks(4, 5);
+  KvBlocks blocks(4, 5, 20);
   std::map<SequenceId, std::vector<int>> expected;  // what each position should hold
   std::map<std::int32_t, int> memory;               // row -> what was written there
   int next = 0;
@@ -81,7 +81,7 @@ TEST(KvBlocks, RandomUseNeverMixesSequences) {
 }
 
 TEST(KvBlocks, ForksShareUntilOneWrites) {
-  KvBlocks blocks(2, 3);
+  KvBlocks blocks(2, 3, 6);
   int copies = 0;
   const auto count = [&](std::int64_t, std::int64_t) { ++copies; };
   const SequenceId first = blocks.create();
@@ -98,7 +98,7 @@ TEST(KvBlocks, ForksShareUntilOneWrites) {
 }
 
 TEST(KvBlocks, WholeBlocksAreNotCopied) {
-  KvBlocks blocks(2, 3);
+  KvBlocks blocks(2, 3, 6);
   const auto never = [](std::int64_t, std::int64_t) { FAIL(); };
   const SequenceId first = blocks.create();
   blocks.extend(first, kBlockSize, never);
@@ -109,7 +109,7 @@ TEST(KvBlocks, WholeBlocksAreNotCopied) {
 }
 
 TEST(KvBlocks, BadUseIsRefused) {
-  KvBlocks blocks(1, 1);
+  KvBlocks blocks(1, 1, 1);
   const auto none = [](std::int64_t, std::int64_t) {};
   EXPECT_THROW(blocks.length(0), Error);
   EXPECT_THROW(blocks.length(-1), Error);

@@ -1,0 +1,29 @@
+// How many prompt tokens a step may take without holding up the texts that are being written.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace heddle::llm {
+
+/// Learns from each step how long a prompt token takes.
+class Pace {
+ public:
+  explicit Pace(double step_seconds) : step_seconds_(step_seconds) {}
+
+  /// Of a step: tokens of prompts, texts that were written beside them, and its time.
+  void note(std::int64_t prompt_tokens, std::int64_t written, double seconds);
+  /// The most prompt tokens beside texts that are being written.
+  std::int64_t prompt_tokens() const;
+  /// And where there are none: requests that come or go meanwhile wait for the step's end.
+  std::int64_t prompt_tokens_alone() const;
+
+ private:
+  std::int64_t tokens_in(double seconds) const;
+
+  double step_seconds_;
+  std::optional<double> writing_seconds_;  // of a step without prompts
+  std::optional<double> token_seconds_;
+};
+
+}  // namespace heddle::llm

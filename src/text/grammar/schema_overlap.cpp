@@ -1,0 +1,112 @@
+// Whether the branches of a oneOf can be told apart.
+#include <algorithm>
+
+#include "text/grammar/schema_types.h"
+
+namespace heddle::text::grammar {
+namespace {
+
+constexpr int kDepth = 4;  // of discriminating properties in properties
+
+bool is_required(const Sources& sources, const std::string& name) {
+  return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
+    const Json* required = find_array(source, "required");
+    return required != nullptr &&
+           std::find(required->begin(), required->end(), Json(name)) != required->end();
+  });
+}
+
+bool has_open_choice(const Sources& sources) {
+  return std::any_of(sources.begin(), sources.end(), [](const Source& s) {
+    return (s.has("anyOf") && !s.any_of_chosen) || (s.has("oneOf") && !s.one_of_chosen);
+  });
+}
+
+/// What the sources say of a property, so far as they name it or forbid what they do not name.
+Sources property_sources(const SchemaReader& reader, const Sources& sources,
+                         const std::string& name) {
+  Sources found;
+  for (const Source& source : sources) {
+    const Json* properties = find_object(source, "properties");
+    if (properties != nullptr && properties->contains(name)) {
+      found.push_back(reader.child(source, "properties", name));
+    } else if (source.has("additionalProperties")) {
+      found.push_back(reader.child(source, "additionalProperties"));
+    }
+  }
+  return found;
+}
+
+/// Whether objects made for the sources never have the property.
+bool is_never_made(const Sources& sources, const std::string& name) {
+  bool names_some = false;
+  for (const Source& source : sources) {
+    const Json* properties = find_object(source, "properties");
+    names_some |= properties != nullptr;
+    if (properties != nullptr && properties->contains(name)) return false;
+    const Json* additional = source.find("additionalProperties");
+    if (additional != nullptr && *additional != false) return false;
+  }
+  return names_some && !has_open_choice(sources);
+}
+
+bool never(const SchemaReader& reader, const Sources& made, const Sources& other, int depth);
+
+bool objects_never(const SchemaReader& reader, const Sources& made, const Sources& other,
+                   int depth) {
+  for (const Source& source : other) {
+    const Json* required = find_array(source, "required");
+    for (std::size_t i = 0; required != nullptr && i < required->size(); ++i) {
+      const Json& name = (*required)[i];
+      if (!name.is_string()) continue;
+      const auto& text = name.get_ref<const std::string&>();
+      if (!is_required(made, text) && is_never_made(made, text)) return true;
+    }
+  }
+  for (const Source& source : made) {
+    const Json* required = find_array(source, "required");
+    for (std::size_t i = 0; required != nullptr && i < required->size(); ++i) {
+      const Json& name = (*required)[i];
+      if (!name.is_string()) continue;
+      const auto& text = name.get_ref<const std::string&>();
+      Sources mine = property_sources(reader, made, text),
+              theirs = property_sources(reader, other, text);
+      reader.follow(mine);
+      reader.follow(theirs);
+      if (never(reader, mine, theirs, depth + 1)) return true;
+    }
+  }
+  return false;
+}
+
+bool never(const SchemaReader& reader, const Sources& made, const Sources& other, int depth) {
+  const auto is_false = [](const Source& s) { return *s.schema == false; };
+  if (std::any_of(other.begin(), other.end(), is_false)) return true;
+  if (depth > kDepth) return false;
+  // What keywords are about limits what is made, and says nothing of what else is valid; a choice
+  // that is yet to be made may bring a type.
+  const Types types = has_open_choice(made) ? declared_types(made) : types_of(made);
+  const Types common = types & declared_types(other);
+  if (common == 0) return true;
+  const auto mine = enumerated(made, types), theirs = enumerated(other, kAllTypes);
+  if (mine && theirs) {
+    return std::none_of(mine->begin(), mine->end(), [&](const Json& v) {
+      return std::find(theirs->begin(), theirs->end(), v) != theirs->end();
+    });
+  }
+  const auto none_is = [](const std::vector<Json>& values, Types of) {
+    return std::none_of(values.begin(), values.end(),
+                        [&](const Json& v) { return (type_of(v) & of) != 0; });
+  };
+  if (mine) return none_is(*mine, declared_types(other));
+  if (theirs && none_is(*theirs, types)) return true;
+  return common == kObject && !theirs && objects_never(reader, made, other, depth);
+}
+
+}  // namespace
+
+bool never_valid_under(const SchemaReader& reader, const Sources& made, const Sources& other) {
+  return never(reader, made, other, 0);
+}
+
+}  // namespace heddle::text::grammar

@@ -1,0 +1,1 @@
+export function cppSource(folder: string, names: string[]): string;
