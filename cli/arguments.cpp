@@ -216,6 +216,7 @@ void add_chat(Program& program) {
   app->footer(
       "Standard input that is no terminal has a message a line. /help lists what can be "
       "typed.");
+  add_observe(*app, arguments->observe);
 }
 
 void add_info(Program& program) {
@@ -415,6 +416,7 @@ void add_serve(Program& program) {
   app->add_option("--chat-template", arguments->chat_template,
                   "A file with a chat template (Jinja), instead of the model's own");
   add_serve_limits(*app, *arguments);
+  add_observe(*app, arguments->observe);
 }
 
 /// llama.cpp's short names of several letters, which the parser would read as one letter and its

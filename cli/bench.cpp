@@ -90,7 +90,7 @@ int bench(const BenchArguments& arguments) {
   }
   llm::Context context(model, options);
   const llm::SequenceId sequence = context.create();
-  Watching watching(context, arguments.observe);
+  Watching watching(context.options(), arguments.observe);
   for (BenchTest& test : tests) {
     measure(context, sequence, test, arguments.repetitions, watching, progress);
   }

@@ -100,7 +100,7 @@ int run(const RunArguments& arguments) {
   };
   Story story(arguments.echo ? prompt : "", progress);
   llm::GenerateResult result;
-  Watching watching(context, arguments.observe);
+  Watching watching(context.options(), arguments.observe);
   watching.during([&] {
     result = llm::generate(context, sequence, tokens, options, [&](std::string_view text) {
       story.add(text);
