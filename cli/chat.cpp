@@ -303,7 +303,12 @@ void ChatProgram::tell_end(const llm::ChatReply& reply) {
 }
 
 int chat(const ChatArguments& arguments) {
-  return ChatProgram(arguments).run();
+  ChatProgram program(arguments);
+  Watching watching(context_options(arguments.model), arguments.observe);
+  int code = kOk;
+  watching.during([&] { code = program.run(); });
+  watching.finish();
+  return code;
 }
 
 }  // namespace heddle::cli

@@ -235,6 +235,7 @@ TEST(DeviceOptions, TheVulkanDeviceTellsTheFable) {
     const Finished run = heddle_program(arguments);
     EXPECT_EQ(run.out, expected) << run.err;
     if (option.back() == "--report") {
+      EXPECT_THAT(run.err, HasSubstr("a step of 1 token\n  split 0 on cpu: 1 op"));
       EXPECT_THAT(run.err, AllOf(HasSubstr("vulkan:0: "), HasSubstr(" dispatches: ")));
     }
   }
