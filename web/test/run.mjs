@@ -1,6 +1,6 @@
 // Runs tests: `node test/run.mjs unit|browser|program|screenshots`; program, with the path of heddle,
 // has the page served by it. They are bundled first, so that any node from 18 on runs them. Exits
-// with 77 where something that they need is missing.
+// with 77 where something that they need is missing. HEDDLE_TEST_FILES chooses by a part of the name.
 import { build } from "esbuild";
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -11,6 +11,8 @@ import { fileURLToPath } from "node:url";
 const skipped = 77; // ctest's SKIP_RETURN_CODE
 const web = dirname(dirname(fileURLToPath(import.meta.url)));
 const kind = process.argv[2] ?? "";
+// Browsers have it; node before 20 hides it.
+const globalCrypto = 'import { webcrypto as nodeCrypto } from "node:crypto"; globalThis.crypto ??= nodeCrypto;';
 const kinds = ["unit", "browser", "program", "screenshots"];
 
 function chromium() {
@@ -20,7 +22,8 @@ function chromium() {
 
 async function bundled(folder, out) {
   const from = join(web, "test", folder);
-  const names = (await readdir(from)).filter((name) => /\.(test|shots)\.ts$/.test(name));
+  const only = process.env.HEDDLE_TEST_FILES ? new RegExp(process.env.HEDDLE_TEST_FILES) : /./;
+  const names = (await readdir(from)).filter((name) => only.test(name) && /\.(test|shots)\.ts$/.test(name));
   await build({
     absWorkingDir: web,
     entryPoints: names.map((name) => join(from, name)),
@@ -30,6 +33,7 @@ async function bundled(folder, out) {
     target: "node18",
     packages: "external",
     sourcemap: "inline",
+    banner: { js: globalCrypto },
     outdir: out,
     outExtension: { ".js": ".mjs" },
     logLevel: "warning",

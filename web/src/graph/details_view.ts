@@ -51,7 +51,7 @@ export class DetailsView {
     const plan = model.run?.plan;
     const box = model.selectedBox;
     const group = box === null ? undefined : model.scene.boxes[box];
-    if (!plan) this.element.replaceChildren();
+    if (!plan) this.element.replaceChildren(h("p", { class: "hint" }, "Nothing has run yet: ask something in the chat."));
     else if (model.selected === null) this.element.replaceChildren(this.summary(plan));
     else if (group?.folded) this.element.replaceChildren(...this.layer(plan, group.title, group.nodes));
     else this.element.replaceChildren(...this.node(plan, model.selected));

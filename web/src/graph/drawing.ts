@@ -66,6 +66,7 @@ export function draw(context: CanvasRenderingContext2D, picture: Picture): void 
   const bottom = camera.y + window.height / camera.scale;
   for (const frame of layout.frames) drawFrame(context, picture, frame);
   drawEdges(context, picture, top, bottom);
+  for (const frame of layout.frames) drawHeading(context, picture, frame);
   const [first, end] = visibleRanks(layout, top, bottom);
   for (let rank = first; rank < end; ++rank) {
     for (const box of layout.ranks[rank] ?? []) drawBox(context, picture, box);
@@ -73,7 +74,7 @@ export function draw(context: CanvasRenderingContext2D, picture: Picture): void 
 }
 
 function drawFrame(context: CanvasRenderingContext2D, picture: Picture, frame: Frame): void {
-  const { colours, camera, headings } = picture;
+  const { colours } = picture;
   context.beginPath();
   context.roundRect(frame.x, frame.y, frame.width, frame.height, 12);
   context.fillStyle = colours.raised;
@@ -81,11 +82,17 @@ function drawFrame(context: CanvasRenderingContext2D, picture: Picture, frame: F
   context.strokeStyle = colours.line;
   context.lineWidth = 1;
   context.stroke();
-  // Headings stay readable from afar.
+}
+
+/** Readable from afar, and on a ground of its own, as edges pass here. */
+function drawHeading(context: CanvasRenderingContext2D, { colours, camera, headings }: Picture, frame: Frame): void {
   const size = Math.min(44, Math.max(13, 10 / camera.scale));
+  const heading = headings.get(frame.split) ?? "";
   context.font = font(size, "600");
+  context.fillStyle = colours.ground;
+  context.fillRect(frame.x, frame.y - size - 8, context.measureText(heading).width + 4, size + 6);
   context.fillStyle = colours.text;
-  context.fillText(headings.get(frame.split) ?? "", frame.x + 2, frame.y - 7);
+  context.fillText(heading, frame.x + 2, frame.y - 7);
 }
 
 function drawEdges(context: CanvasRenderingContext2D, picture: Picture, top: number, bottom: number): void {

@@ -74,6 +74,7 @@ export class GraphCanvas {
 
   private draw(now: number): void {
     const { model } = this;
+    if (!model.layout) this.context.clearRect(0, 0, this.canvas.width, this.canvas.height);
     if (!model.layout || this.canvas.clientWidth === 0) return;
     this.palette ??= colours();
     draw(this.context, {

@@ -3,9 +3,9 @@ import { bytes, count, microseconds } from "../base/format.ts";
 import type { BoxState } from "./drawing.ts";
 import { layersOf } from "./layers.ts";
 import { layOut, type Layout } from "./layout.ts";
-import { groupKey, groupsOf, makeScene, type Scene } from "./scene.ts";
+import { groupKey, groupsOf, makeScene, sameShape, type Scene } from "./scene.ts";
 import { currentNode, endOf, figuresOf, phasesAt, totals, type NodeFigures, type Phase } from "./timeline.ts";
-import { timeOf, type Plan, type Run, type Trace } from "./trace.ts";
+import { type Plan, type Run, type Trace } from "./trace.ts";
 
 /** Plans of more nodes than this begin with their layers folded. */
 const foldFrom = 150;
@@ -37,12 +37,25 @@ export class GraphModel {
     this.setRun(run);
   }
 
-  /** The same plan keeps what is folded and selected. */
-  setRun(run: Run | null): void {
+  /** Returns whether it looks different: else what is folded and selected stays so. */
+  setRun(run: Run | null): boolean {
+    const plan = run?.plan ?? null;
+    const isAlike = plan !== null && this.looksLike(plan);
     this.run = run;
     this.time = null;
-    if ((run?.plan ?? null) !== this.plan) this.setPlan(run?.plan ?? null);
+    if (!isAlike) {
+      this.setPlan(plan);
+    } else if (plan !== this.plan) {
+      this.plan = plan;
+      this.rebuild();
+    }
     this.refreshFigures();
+    return !isAlike;
+  }
+
+  /** Whether the plan that is shown is drawn like this one. */
+  looksLike(plan: Plan): boolean {
+    return this.plan !== null && (plan === this.plan || sameShape(plan, this.plan));
   }
 
   private setPlan(plan: Plan | null): void {
@@ -83,7 +96,8 @@ export class GraphModel {
   }
 
   private sumBoxes(): void {
-    this.boxTimes = this.scene.boxes.map(({ nodes }) => {
+    this.boxTimes = this.scene.boxes.map(({ nodes, split }) => {
+      if (split < 0) return null; // inputs take no time
       const known = nodes.flatMap((node) => this.figures.get(node) ?? []);
       return known.length > 0 ? totals(known).time : null;
     });
@@ -103,18 +117,10 @@ export class GraphModel {
     return this.run ? endOf(this.run) : 0;
   }
 
-  /** Lights a node up. */
-  light(node: number, now: number): void {
-    this.lit.set(node, now);
-    const { run } = this;
-    const record = run?.records[run.records.length - 1];
-    if (!record || record.node !== node) return;
+  /** A node ran just now; it glows, unless `now` is null. */
+  light(node: number, now: number | null): void {
     this.phases.set(node, "done");
-    const box = this.scene.boxOf.get(node);
-    if (box === undefined) return;
-    const time = (this.boxTimes[box] ?? 0) + timeOf(record);
-    this.boxTimes[box] = time;
-    this.longest = Math.max(this.longest, time);
+    if (now !== null) this.lit.set(node, now);
   }
 
   /** Whether something glows still. */

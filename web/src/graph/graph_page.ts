@@ -16,6 +16,9 @@ import { Watch } from "./watch.ts";
 
 const largestFile = 400 * 1024 * 1024; // a browser's strings end not far beyond
 
+const refreshEvery = 500; // milliseconds, while watching
+const planStays = 400; // milliseconds
+
 const keysText =
   "Arrow keys move from node to node, with Shift they move the picture; plus and minus zoom, 0 shows all, Enter folds and unfolds a layer.";
 
@@ -45,6 +48,9 @@ export class GraphPage {
   private readonly views = h("div", { class: "views", hidden: true });
   private readonly start = h("div", { class: "start" });
   private readonly content = h("div", { class: "graph-content", hidden: true });
+  private readonly still = matchMedia("(prefers-reduced-motion: reduce)");
+  private shownSince = 0; // when a plan like the one shown ran last, by performance.now()
+  private refreshTimer = 0;
   private isShown = false;
   private needsFit = true;
 
@@ -64,12 +70,12 @@ export class GraphPage {
     ];
     this.tabs = new Tabs("How the plan is shown", panels, () => this.tabChanged());
     this.watch = new Watch(client, {
-      changed: (run, nodes) => this.watched(run, nodes),
+      changed: (run, nodes, ended) => this.watched(run, nodes, ended),
       ended: (why) => this.watchEnded(why),
     });
     this.content.append(h("div", { class: "panels" }, ...panels.map(({ panel }) => panel)), detailsPanel);
     this.section.append(this.toolbar(), this.trouble, this.start, this.content, this.player.element);
-    this.player.reset();
+    this.player.reset(this.watch.isOn);
     this.fillStart();
     this.listen();
   }
@@ -188,9 +194,10 @@ export class GraphPage {
   private chooseRun(): void {
     const run = this.model.trace?.runs.find((one) => String(one.run) === this.runs.value);
     if (!run) return;
-    const samePlan = run.plan === this.model.run?.plan;
-    this.model.setRun(run);
-    this.runChanged(!samePlan);
+    this.watch.stop();
+    const looksDifferent = this.model.setRun(run);
+    this.listRuns();
+    this.runChanged(looksDifferent);
   }
 
   private runChanged(newPlan: boolean): void {
@@ -203,7 +210,7 @@ export class GraphPage {
       this.section.querySelectorAll(".fold").forEach((button) => button.toggleAttribute("hidden", !this.model.hasGroups));
       if (this.search.value) this.searched();
     }
-    this.player.reset();
+    this.player.reset(this.watch.isOn);
     this.refresh();
   }
 
@@ -293,24 +300,41 @@ export class GraphPage {
     announce("Watching the server. Nodes light up as they run.");
   }
 
-  /** `run`: the latest; `nodes` ran since the last call. */
-  private watched(run: Run | null, nodes: readonly number[]): void {
-    const newPlan = run?.plan !== this.model.run?.plan;
-    const newRun = run !== this.model.run;
-    if (newRun) this.model.setRun(run);
-    else if (run?.plan.lazy) this.model.growPlan();
-    else if (nodes.length === 0) this.model.refreshFigures();
+  private watched(run: Run, nodes: readonly number[], ended: Run | null): void {
+    const { model } = this;
     const now = performance.now();
-    for (const node of nodes) this.model.light(node, now);
-    if (newRun) {
-      this.listRuns();
-      if (newPlan) this.runChanged(true);
+    // Until a run has ended, the one under way is shown as far as it is; then the last that has.
+    const next = ended ?? (model.run?.end === null || !model.run ? run : null);
+    if (next && this.mayShow(next, now)) {
+      if (next === model.run && next.plan.lazy) model.growPlan();
+      else if (model.setRun(next)) this.runChanged(true);
     }
-    if (newRun || nodes.length === 0) this.refresh();
-    else this.picture.redraw();
+    if (model.looksLike(run.plan)) {
+      this.shownSince = now;
+      for (const node of nodes) model.light(node, this.still.matches ? null : now);
+    }
+    this.picture.redraw();
+    this.refreshTimer ||= window.setTimeout(() => this.refreshLive(), refreshEvery);
+  }
+
+  /** Plans that take turns do not: the one that is shown stays until it has not run for a while. */
+  private mayShow(run: Run, now: number): boolean {
+    return !this.model.run || this.model.looksLike(run.plan) || now - this.shownSince > planStays;
+  }
+
+  /** What a reader has the focus in is left alone. */
+  private refreshLive(): void {
+    this.refreshTimer = 0;
+    this.model.refreshFigures();
+    if (document.activeElement !== this.runs) this.listRuns();
+    const isRead = document.activeElement?.parentElement?.closest(".details, .paged-table");
+    if (isRead) this.picture.redraw();
+    else this.refresh();
   }
 
   private watchEnded(why: string | null): void {
+    clearTimeout(this.refreshTimer);
+    this.refreshTimer = 0;
     this.watchButton.setAttribute("aria-pressed", "false");
     this.watchButton.textContent = "Watch";
     if (why) {
@@ -324,7 +348,7 @@ export class GraphPage {
     } else {
       this.listRuns();
       this.model.refreshFigures();
-      this.player.reset();
+      this.player.reset(this.watch.isOn);
       this.refresh();
     }
   }

@@ -28,10 +28,10 @@ export class Player {
     this.showButton();
   }
 
-  /** Another run: it is shown as it ended. */
-  reset(): void {
+  /** Another run: it is shown as it ended. There is nothing to play while the server is watched. */
+  reset(isWatching: boolean): void {
     this.stop();
-    this.element.hidden = !this.model.run || this.model.run.records.length === 0;
+    this.element.hidden = isWatching || !this.model.run || this.model.run.records.length === 0;
     this.slider.value = String(positions);
     this.showTime();
   }

@@ -246,9 +246,9 @@ graphTest("what the server runs is watched as it runs", async ({ page, server })
   for (const record of run.records.slice(0, 30)) server.say(JSON.stringify({ type: "record", run: 1, ...record }));
   await details(page).getByRole("heading", { name: "Plan 1" }).waitFor();
   await page.waitForTimeout(100);
-  assert.equal(await runs(page).locator("option").count(), 1);
   const half = await pixels(page);
   assert.ok(Object.keys(half).length > 20, "what ran just now glows");
+  await page.waitForFunction(() => document.querySelectorAll("#run-choice option").length === 1);
   for (const record of run.records.slice(30)) server.say(JSON.stringify({ type: "record", run: 1, ...record }));
   server.say(JSON.stringify({ type: "end", run: 1, end: run.end, error: null }));
   await details(page).getByText("Took").waitFor();
@@ -275,6 +275,27 @@ graphTest("a stream of runs that never ends does not fill the page", async ({ pa
   await page.waitForFunction(() => document.querySelector("#run-choice option:checked")?.textContent?.startsWith("Run 99"));
   assert.ok((await runs(page).locator("option").count()) <= 32);
   await details(page).getByText("the device was lost").waitFor();
+});
+
+graphTest("plans that take turns do not make the picture flicker", async ({ page, server }) => {
+  const { heddle } = JSON.parse(await readFile(sampleFile, "utf8")) as Sample;
+  const other = { ...heddle.plans[0], plan: 9, nodes: (heddle.plans[0]?.["nodes"] as Record<string, unknown>[]).map((node, at) => ({ ...node, name: `other ${at}` })) };
+  await page.getByRole("button", { name: "Watch" }).click();
+  await page.getByText("Nothing has run yet").waitFor();
+  for (const plan of [...heddle.plans, other]) server.say(JSON.stringify({ type: "plan", ...plan }));
+  const changes = await page.evaluateHandle(() => {
+    const labels: (string | null)[] = [];
+    const picture = document.querySelector(".graph-picture") as HTMLElement;
+    new MutationObserver(() => labels.push(picture.getAttribute("aria-label"))).observe(picture, { attributes: true, attributeFilter: ["aria-label"] });
+    return labels;
+  });
+  for (let run = 0; run < 30; ++run) {
+    server.say(JSON.stringify({ type: "run", run, plan: [1, 2, 9][run % 3], begin: run * 100 }));
+    server.say(JSON.stringify({ type: "record", run, node: 18, begin: run * 100, encode: 1, wait: 1, bytes: 1, operations: 1, values: [] }));
+    server.say(JSON.stringify({ type: "end", run, end: run * 100 + 90, error: null }));
+    await page.waitForTimeout(20);
+  }
+  assert.equal((await changes.jsonValue()).length, 1);
 });
 
 graphTest("a server that cannot be watched says why", async ({ page, server }) => {

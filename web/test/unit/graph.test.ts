@@ -247,6 +247,23 @@ test("the view: folding, selecting, finding", () => {
   assert.equal(model.matchingBoxes, null);
 });
 
+test("the view: plans for other numbers of tokens keep what is selected and folded, others do not", () => {
+  const trace = sample();
+  const [one, two] = trace.runs;
+  if (!one || !two) assert.fail("two runs are wanted");
+  assert.notEqual(one.plan, two.plan);
+  const model = new GraphModel();
+  model.setTrace(trace, one);
+  model.foldAll(true);
+  model.select(60);
+  assert.ok(!model.setRun(two));
+  assert.equal(model.selected, 60);
+  assert.ok(model.scene.boxes.some((box) => box.folded));
+  assert.equal(model.scene.boxes[0]?.subtitle, "i32 [1]");
+  assert.ok(model.setRun(firstRun(large())));
+  assert.equal(model.selected, null);
+});
+
 test("the view: a folded layer runs as long as one of its nodes does not", () => {
   const trace = large();
   const run = firstRun(trace);
