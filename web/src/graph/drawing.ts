@@ -2,7 +2,14 @@
 import { microseconds } from "../base/format.ts";
 import type { Camera, Size } from "./camera.ts";
 import type { Colours } from "./colours.ts";
-import { boxHeight, boxWidth, rankHeight, visibleRanks, type Frame, type Layout } from "./layout.ts";
+import {
+  boxHeight,
+  boxWidth,
+  rankHeight,
+  visibleRanks,
+  type Frame,
+  type Layout,
+} from "./layout.ts";
 import type { Edge, Scene } from "./scene.ts";
 import type { Phase } from "./timeline.ts";
 
@@ -85,7 +92,11 @@ function drawFrame(context: CanvasRenderingContext2D, picture: Picture, frame: F
 }
 
 /** Readable from afar, and on a ground of its own, as edges pass here. */
-function drawHeading(context: CanvasRenderingContext2D, { colours, camera, headings }: Picture, frame: Frame): void {
+function drawHeading(
+  context: CanvasRenderingContext2D,
+  { colours, camera, headings }: Picture,
+  frame: Frame,
+): void {
   const size = Math.min(44, Math.max(13, 10 / camera.scale));
   const heading = headings.get(frame.split) ?? "";
   context.font = font(size, "600");
@@ -95,17 +106,24 @@ function drawHeading(context: CanvasRenderingContext2D, { colours, camera, headi
   context.fillText(heading, frame.x + 2, frame.y - 7);
 }
 
-function drawEdges(context: CanvasRenderingContext2D, picture: Picture, top: number, bottom: number): void {
+function drawEdges(
+  context: CanvasRenderingContext2D,
+  picture: Picture,
+  top: number,
+  bottom: number,
+): void {
   const { scene, layout, colours, selected, camera } = picture;
   const y = (box: number) => layout.y[box] ?? 0;
-  const seen = ({ from, to }: Edge) => Math.max(y(from), y(to)) >= top - boxHeight && Math.min(y(from), y(to)) <= bottom;
+  const seen = ({ from, to }: Edge) =>
+    Math.max(y(from), y(to)) >= top - boxHeight && Math.min(y(from), y(to)) <= bottom;
   const chosen = (edge: Edge) => edge.from === selected || edge.to === selected;
   // What inputs feed would cover everything: shown for the selected box only.
   const quiet = ({ from }: Edge) => scene.boxes[from]?.split === -1;
   context.lineWidth = Math.max(1.2, 0.7 / camera.scale);
   context.strokeStyle = colours.control;
   context.beginPath();
-  for (const edge of scene.edges) if (seen(edge) && !quiet(edge) && !chosen(edge)) edgePath(context, layout, edge);
+  for (const edge of scene.edges)
+    if (seen(edge) && !quiet(edge) && !chosen(edge)) edgePath(context, layout, edge);
   context.stroke();
   if (selected === null) return;
   context.lineWidth = Math.max(2.4, 1.4 / camera.scale);
@@ -140,7 +158,11 @@ function drawBox(context: CanvasRenderingContext2D, picture: Picture, box: numbe
   const { scene, layout, colours, camera, selected, matches } = picture;
   const x = layout.x[box] ?? 0;
   const y = layout.y[box] ?? 0;
-  const { folded, title, subtitle } = scene.boxes[box] ?? { folded: false, title: "", subtitle: "" };
+  const { folded, title, subtitle } = scene.boxes[box] ?? {
+    folded: false,
+    title: "",
+    subtitle: "",
+  };
   const state = picture.state(box);
   const running = state.phase === "running";
   context.globalAlpha = matches && !matches.has(box) ? 0.3 : 1;
@@ -157,7 +179,8 @@ function drawBox(context: CanvasRenderingContext2D, picture: Picture, box: numbe
     context.fillStyle = running ? colours.onAccent : colours.accent;
     context.fillRect(x + 8, y + boxHeight - 6, (boxWidth - 16) * state.heat, 3);
   }
-  if (camera.scale >= readable.title) drawText(context, picture, box, running, state.time, title, subtitle);
+  if (camera.scale >= readable.title)
+    drawText(context, picture, box, running, state.time, title, subtitle);
   if (box === selected) {
     context.strokeStyle = colours.focus;
     context.lineWidth = Math.max(3, 2 / camera.scale);
@@ -168,7 +191,13 @@ function drawBox(context: CanvasRenderingContext2D, picture: Picture, box: numbe
   context.globalAlpha = 1;
 }
 
-function outline(context: CanvasRenderingContext2D, x: number, y: number, fill: string, stroke: string | null): void {
+function outline(
+  context: CanvasRenderingContext2D,
+  x: number,
+  y: number,
+  fill: string,
+  stroke: string | null,
+): void {
   context.beginPath();
   context.roundRect(x, y, boxWidth, boxHeight, 8);
   context.fillStyle = fill;

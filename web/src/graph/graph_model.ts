@@ -4,7 +4,15 @@ import type { BoxState } from "./drawing.ts";
 import { layersOf } from "./layers.ts";
 import { layOut, type Layout } from "./layout.ts";
 import { groupKey, groupsOf, makeScene, sameShape, type Scene } from "./scene.ts";
-import { currentNode, endOf, figuresOf, phasesAt, totals, type NodeFigures, type Phase } from "./timeline.ts";
+import {
+  currentNode,
+  endOf,
+  figuresOf,
+  phasesAt,
+  totals,
+  type NodeFigures,
+  type Phase,
+} from "./timeline.ts";
 import { type Plan, type Run, type Trace } from "./trace.ts";
 
 /** Plans of more nodes than this begin with their layers folded. */
@@ -134,7 +142,8 @@ export class GraphModel {
     const time = this.boxTimes[index] ?? null;
     let glow = 0;
     if (this.lit.size > 0) {
-      for (const node of nodes) glow = Math.max(glow, 1 - (now - (this.lit.get(node) ?? -Infinity)) / glowTime);
+      for (const node of nodes)
+        glow = Math.max(glow, 1 - (now - (this.lit.get(node) ?? -Infinity)) / glowTime);
     }
     return {
       phase: this.phaseOf(nodes),
@@ -158,7 +167,9 @@ export class GraphModel {
   }
 
   hasTrouble(node: number): boolean {
-    return this.figures.get(node)?.record.values.some((value) => value.nan > 0 || value.inf > 0) ?? false;
+    return (
+      this.figures.get(node)?.record.values.some((value) => value.nan > 0 || value.inf > 0) ?? false
+    );
   }
 
   /** The box that shows the selected node. */
@@ -201,14 +212,18 @@ export class GraphModel {
 
   /** Finds nodes by op, name, family, device or kind; all words must be there. */
   search(query: string): number[] {
-    const words = query.toLowerCase().split(/\s+/).filter((word) => word !== "");
+    const words = query
+      .toLowerCase()
+      .split(/\s+/)
+      .filter((word) => word !== "");
     if (words.length === 0 || !this.plan) {
       this.matches = null;
       return [];
     }
     const found = this.plan.nodes.flatMap((node, index) => {
       if (!this.scene.boxOf.has(index)) return [];
-      const text = `${node.op} ${node.name} ${node.family} ${node.device} ${node.kind} %${node.id}`.toLowerCase();
+      const text =
+        `${node.op} ${node.name} ${node.family} ${node.device} ${node.kind} %${node.id}`.toLowerCase();
       return words.every((word) => text.includes(word)) ? [index] : [];
     });
     this.matches = new Set(found);
@@ -226,7 +241,10 @@ export class GraphModel {
       const known = split.nodes.flatMap((node) => this.figures.get(node) ?? []);
       const time = known.length > 0 ? ` · ${microseconds(totals(known).time)}` : "";
       const name = split.feeds ? "Feeds" : `Split ${index}`;
-      headings.set(index, `${name} · ${split.device} · ${count(split.nodes.length, "node")}${time}`);
+      headings.set(
+        index,
+        `${name} · ${split.device} · ${count(split.nodes.length, "node")}${time}`,
+      );
     });
     return headings;
   }
@@ -237,9 +255,12 @@ export class GraphModel {
     if (!box) return "";
     const known = box.nodes.flatMap((node) => this.figures.get(node) ?? []);
     const sum = totals(known);
-    const figures = known.length > 0 && sum.time > 0 ? `, ${microseconds(sum.time)}, ${bytes(sum.bytes)}` : "";
+    const figures =
+      known.length > 0 && sum.time > 0 ? `, ${microseconds(sum.time)}, ${bytes(sum.bytes)}` : "";
     const where = box.split < 0 ? "input" : `split ${box.split} on ${box.device}`;
-    const trouble = box.nodes.some((node) => this.hasTrouble(node)) ? ", values that are not finite" : "";
+    const trouble = box.nodes.some((node) => this.hasTrouble(node))
+      ? ", values that are not finite"
+      : "";
     return `${box.title}, ${box.subtitle}, ${where}${figures}${box.folded ? ", folded" : ""}${trouble}`;
   }
 }

@@ -41,9 +41,24 @@ export class GraphPage {
   private readonly tabs: Tabs;
   private readonly watch: Watch;
   private readonly runs = h("select", { id: "run-choice", change: () => this.chooseRun() });
-  private readonly search = h("input", { type: "search", id: "node-search", placeholder: "Find nodes", "aria-label": "Find nodes", autocomplete: "off" });
+  private readonly search = h("input", {
+    type: "search",
+    id: "node-search",
+    placeholder: "Find nodes",
+    "aria-label": "Find nodes",
+    autocomplete: "off",
+  });
   private readonly found = h("span", { class: "hint found", role: "status" });
-  private readonly watchButton = h("button", { type: "button", "aria-pressed": "false", title: "Watch what the server runs", click: () => this.toggleWatch() }, "Watch");
+  private readonly watchButton = h(
+    "button",
+    {
+      type: "button",
+      "aria-pressed": "false",
+      title: "Watch what the server runs",
+      click: () => this.toggleWatch(),
+    },
+    "Watch",
+  );
   private readonly trouble = h("p", { class: "notice", role: "alert", hidden: true });
   private readonly views = h("div", { class: "views", hidden: true });
   private readonly start = h("div", { class: "start" });
@@ -58,9 +73,21 @@ export class GraphPage {
     const detailsPanel = h("aside", { class: "details", "aria-label": "Details", tabindex: 0 });
     const arenaPanel = h("div", { class: "panel arenas" });
     const tablePanel = h("div", { class: "panel" }, this.table.element);
-    const picturePanel = h("div", { class: "panel picture-panel" }, this.canvas, this.zoomButtons(), h("p", { id: "graph-keys", class: "visually-hidden" }, keysText));
-    this.picture = new GraphCanvas(this.canvas, this.model, { selected: (byKeys) => this.selected(byKeys), toggle: () => this.toggle() });
-    this.details = new DetailsView(detailsPanel, this.model, { select: (node) => this.select(node), toggle: () => this.toggle() });
+    const picturePanel = h(
+      "div",
+      { class: "panel picture-panel" },
+      this.canvas,
+      this.zoomButtons(),
+      h("p", { id: "graph-keys", class: "visually-hidden" }, keysText),
+    );
+    this.picture = new GraphCanvas(this.canvas, this.model, {
+      selected: (byKeys) => this.selected(byKeys),
+      toggle: () => this.toggle(),
+    });
+    this.details = new DetailsView(detailsPanel, this.model, {
+      select: (node) => this.select(node),
+      toggle: () => this.toggle(),
+    });
     this.arenas = new ArenaView(arenaPanel, this.model, (node) => this.select(node));
     this.player = new Player(this.model, () => this.moved());
     const panels = [
@@ -73,15 +100,30 @@ export class GraphPage {
       changed: (run, nodes, ended) => this.watched(run, nodes, ended),
       ended: (why) => this.watchEnded(why),
     });
-    this.content.append(h("div", { class: "panels" }, ...panels.map(({ panel }) => panel)), detailsPanel);
-    this.section.append(this.toolbar(), this.trouble, this.start, this.content, this.player.element);
+    this.content.append(
+      h("div", { class: "panels" }, ...panels.map(({ panel }) => panel)),
+      detailsPanel,
+    );
+    this.section.append(
+      this.toolbar(),
+      this.trouble,
+      this.start,
+      this.content,
+      this.player.element,
+    );
     this.player.reset(this.watch.isOn);
     this.fillStart();
     this.listen();
   }
 
   private toolbar(): HTMLElement {
-    const file = h("input", { type: "file", id: "trace-file", accept: ".json,application/json", "aria-label": "Trace file", hidden: true });
+    const file = h("input", {
+      type: "file",
+      id: "trace-file",
+      accept: ".json,application/json",
+      "aria-label": "Trace file",
+      hidden: true,
+    });
     file.addEventListener("change", () => {
       const chosen = file.files?.[0];
       file.value = "";
@@ -89,7 +131,12 @@ export class GraphPage {
     });
     this.views.append(this.tabs.element, this.search, this.found);
     const open = h("button", { type: "button", click: () => file.click() }, "Open trace");
-    const choice = h("span", { class: "run-choice", hidden: true }, h("label", { for: "run-choice", class: "visually-hidden" }, "Run"), this.runs);
+    const choice = h(
+      "span",
+      { class: "run-choice", hidden: true },
+      h("label", { for: "run-choice", class: "visually-hidden" }, "Run"),
+      this.runs,
+    );
     return h("div", { class: "toolbar" }, file, open, this.watchButton, choice, this.views);
   }
 
@@ -100,16 +147,34 @@ export class GraphPage {
       iconButton("plus", "Closer", { click: () => this.picture.zoom(true) }),
       iconButton("minus", "Farther", { click: () => this.picture.zoom(false) }),
       iconButton("fit", "Show all", { click: () => this.picture.fit() }),
-      h("button", { type: "button", class: "text-button fold", click: () => this.foldAll(true) }, "Fold layers"),
-      h("button", { type: "button", class: "text-button fold", click: () => this.foldAll(false) }, "Unfold"),
+      h(
+        "button",
+        { type: "button", class: "text-button fold", click: () => this.foldAll(true) },
+        "Fold layers",
+      ),
+      h(
+        "button",
+        { type: "button", class: "text-button fold", click: () => this.foldAll(false) },
+        "Unfold",
+      ),
     );
   }
 
   private fillStart(): void {
     this.start.append(
       h("h2", {}, "See it run"),
-      h("p", {}, "Watch what the server runs: each node of the plan lights up as it runs, with its time, its bytes and the statistics of what it made."),
-      h("p", {}, "Or open a trace, which ", h("code", {}, "heddle run --trace FILE"), " writes: choose the file above, or drop it here."),
+      h(
+        "p",
+        {},
+        "Watch what the server runs: each node of the plan lights up as it runs, with its time, its bytes and the statistics of what it made.",
+      ),
+      h(
+        "p",
+        {},
+        "Or open a trace, which ",
+        h("code", {}, "heddle run --trace FILE"),
+        " writes: choose the file above, or drop it here.",
+      ),
     );
   }
 
@@ -155,7 +220,8 @@ export class GraphPage {
   private async openFile(file: File): Promise<void> {
     this.watch.stop();
     try {
-      if (file.size > largestFile) throw new Error(`${file.name} has more than 400 MiB: record fewer steps (--trace-steps).`);
+      if (file.size > largestFile)
+        throw new Error(`${file.name} has more than 400 MiB: record fewer steps (--trace-steps).`);
       const trace = parseTrace(await file.text());
       if (trace.runs.length === 0) throw new Error(`${file.name} has no runs.`);
       this.setTrace(trace, trace.runs[trace.runs.length - 1] ?? null);
@@ -185,7 +251,11 @@ export class GraphPage {
       ...runs.map((run) => {
         const plan = run.plan.lazy ? "no plan" : `plan ${run.plan.plan}`;
         const took = microseconds(endOf(run) - run.begin);
-        return h("option", { value: run.run, selected: run === this.model.run }, `Run ${run.run} · ${plan} · ${took}${run.error ? " · failed" : ""}`);
+        return h(
+          "option",
+          { value: run.run, selected: run === this.model.run },
+          `Run ${run.run} · ${plan} · ${took}${run.error ? " · failed" : ""}`,
+        );
       }),
     );
     this.runs.parentElement?.toggleAttribute("hidden", runs.length === 0);
@@ -206,8 +276,13 @@ export class GraphPage {
       this.refit();
       const plan = this.model.run?.plan;
       const name = plan?.lazy ? "run without a plan" : `plan ${plan?.plan ?? ""}`;
-      this.canvas.setAttribute("aria-label", `Graph of ${name}, ${count(this.model.scene.boxes.length, "box", "boxes")}`);
-      this.section.querySelectorAll(".fold").forEach((button) => button.toggleAttribute("hidden", !this.model.hasGroups));
+      this.canvas.setAttribute(
+        "aria-label",
+        `Graph of ${name}, ${count(this.model.scene.boxes.length, "box", "boxes")}`,
+      );
+      this.section
+        .querySelectorAll(".fold")
+        .forEach((button) => button.toggleAttribute("hidden", !this.model.hasGroups));
       if (this.search.value) this.searched();
     }
     this.player.reset(this.watch.isOn);

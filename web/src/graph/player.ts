@@ -8,7 +8,13 @@ const positions = 1000;
 
 export class Player {
   readonly element: HTMLElement;
-  private readonly slider = h("input", { type: "range", min: 0, max: positions, step: 1, "aria-label": "Time in the run" });
+  private readonly slider = h("input", {
+    type: "range",
+    min: 0,
+    max: positions,
+    step: 1,
+    "aria-label": "Time in the run",
+  });
   private readonly button = h("button", { type: "button", class: "icon-button" });
   private readonly label = h("span", { class: "time" });
   private frame = 0;

@@ -58,7 +58,8 @@ export class Watch {
   private async read(abort: AbortController): Promise<void> {
     let why = "The server ended the stream of what it runs.";
     try {
-      for await (const { data } of this.client.stream("/trace/live", { signal: abort.signal })) this.accept(data);
+      for await (const { data } of this.client.stream("trace/live", { signal: abort.signal }))
+        this.accept(data);
     } catch (error) {
       if (isAbort(error)) return;
       why = error instanceof Error ? error.message : String(error);
