@@ -170,14 +170,13 @@ export class ArenaView {
       Math.max(1, (last - first + 1) * stepWidth - (stepWidth > 3 ? 1 : 0)),
       Math.max(1, size * scale - (size * scale > 3 ? 1 : 0)),
     ];
-    for (const item of arena.items) {
-      context.fillStyle =
-        item.node === this.model.selected
-          ? palette.focus
-          : item.output < 0
-            ? palette.control
-            : palette.accent;
-      context.globalAlpha = item.node === this.model.selected ? 1 : 0.45;
+    // The newest on top: a value may take over what its node read.
+    for (const item of [...arena.items].sort((a, b) => a.first - b.first)) {
+      const isSelected = item.node === this.model.selected;
+      context.fillStyle = palette.ground;
+      context.fillRect(...block(item));
+      context.fillStyle = isSelected ? palette.focus : item.output < 0 ? palette.faint : palette.accent;
+      context.globalAlpha = isSelected ? 1 : 0.45;
       context.fillRect(...block(item));
       context.globalAlpha = 1;
       context.strokeStyle = palette.accent;
@@ -200,5 +199,5 @@ function summary(arena: Arena): string {
   const over = arena.lowerBound > 0 ? arena.bytes / arena.lowerBound - 1 : 0;
   const excess =
     over > 0.0005 ? `${(over * 100).toFixed(1)} % over the lower bound` : "exactly the lower bound";
-  return `${bytes(arena.bytes)}, ${excess}; ${count(arena.items.length, "value")} over time (darker: workspaces)`;
+  return `${bytes(arena.bytes)}, ${excess}; ${count(arena.items.length, "value")} over time (grey: workspaces)`;
 }
