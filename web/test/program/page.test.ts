@@ -61,7 +61,9 @@ test("a chat with the model: streamed, the same again at temperature 0, and refu
   await say(page, "Tell me of a fox.");
   const first = await reply(page, 0);
   assert.ok(first.length > 20, first);
-  await page.locator(".figures", { hasText: /tokens · [\d.]+ tokens\/s · prompt of \d+ tokens/ }).waitFor();
+  await page
+    .locator(".figures", { hasText: /tokens · [\d.]+ tokens\/s · prompt of \d+ tokens/ })
+    .waitFor();
   await page.getByRole("button", { name: "Ask again" }).click();
   await page.getByRole("button", { name: "Send", exact: true }).waitFor();
   assert.equal(await reply(page, 0), first);
@@ -96,7 +98,9 @@ test("what the model runs is watched while it chats", async () => {
   const details = page.getByRole("complementary", { name: "Details" });
   await details.getByRole("heading", { name: /^Plan \d+$/ }).waitFor();
   await page.getByRole("button", { name: "Stop", exact: true }).click();
-  await page.waitForFunction(() => (document.querySelectorAll("#run-choice option").length ?? 0) > 5);
+  await page.waitForFunction(
+    () => (document.querySelectorAll("#run-choice option").length ?? 0) > 5,
+  );
   await page.getByLabel("Find nodes").fill("output_norm");
   await page.keyboard.press("Enter");
   await details.getByRole("heading", { name: "rms_norm" }).waitFor();
