@@ -32,7 +32,7 @@ void ChatAnswer::run() {
   state_.require_message_fits(prompt_);
   move_window(first);
   result_.reused_tokens = static_cast<std::int64_t>(state_.held_of(prompt_.tokens));
-  for (const TokenId token : prompt_.tokens) sampler_.accept(token);
+  sampler_.accept_prompt(prompt_.tokens);
   if (!read(prompt_.tokens)) {
     result_.reason = StopReason::cancelled;
     return;
