@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 
 #include "base/check.h"
@@ -28,6 +29,13 @@ std::vector<TokenId> prompt_or_bos(const Context& context, SequenceId sequence,
   return {*bos};
 }
 
+/// A Detokenizer drops the first space only of what begins the text.
+TextStart start_after(const Tokenizer& tokenizer, std::span<const TokenId> prompt) {
+  const bool has_text = std::any_of(prompt.begin(), prompt.end(),
+                                    [&](TokenId id) { return !tokenizer.token_bytes(id).empty(); });
+  return has_text ? TextStart::after_prompt : TextStart::at_beginning;
+}
+
 /// One call of `generate`.
 class Generation {
  public:
@@ -43,6 +51,11 @@ class Generation {
 
   GenerateResult run(std::span<const TokenId> given) {
     const std::vector<TokenId> prompt = prompt_or_bos(context_, sequence_, given);
+    if (options_.grammar) {
+      const Tokenizer& tokenizer = context_.model().tokenizer();
+      matcher_.emplace(options_.grammar, std::make_shared<VocabularyIndex>(tokenizer),
+                       start_after(tokenizer, prompt));
+    }
     result_.prompt_tokens = static_cast<std::int64_t>(prompt.size());
     const Clock::time_point start = Clock::now();
     const bool ready = read_prompt(prompt);
@@ -83,7 +96,10 @@ class Generation {
 
   StopReason write() {
     while (result_.generated_tokens != options_.max_tokens) {
+      if (matcher_ && matcher_->must_end()) return finish(StopReason::end_token);
+      if (matcher_) matcher_->mask(logits_);
       const TokenId token = sampler_.sample(logits_);
+      if (matcher_) matcher_->accept(token);
       if (context_.model().tokenizer().is_end(token)) return finish(StopReason::end_token);
       ++result_.generated_tokens;
       sampler_.accept(token);
@@ -112,6 +128,7 @@ class Generation {
   Sampler sampler_;
   Detokenizer detokenizer_;
   StopTexts stops_;
+  std::optional<GrammarMatcher> matcher_;
   std::vector<float> logits_;
   GenerateResult result_;
 };

@@ -89,16 +89,18 @@ struct HttpCounts {
   std::uint64_t vanished = 0;   // clients that went before their reply's end, or did not take it
 };
 
-/// Listens, on a thread of its own that serves all connections. Thread-safe.
+/// Listens, on a thread of its own that serves all connections. Thread-safe, but for beginning and
+/// ending.
 class HttpServer {
  public:
-  /// Listens from now on. Throws Error(io) saying why the address cannot be had.
+  /// Takes the address; clients wait until `start`. Throws Error(io) saying why it cannot be had.
   HttpServer(const HttpOptions& options, Handler handler);
   /// stop().
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
+  void start();
   std::string url() const;  // "http://127.0.0.1:8080"
   bool is_loopback() const;
   HttpCounts counts() const;

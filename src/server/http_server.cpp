@@ -154,6 +154,9 @@ HttpServer::HttpServer(const HttpOptions& options, Handler handler)
     : impl_(std::make_shared<Impl>(options)) {
   raise_descriptor_limit();
   impl_->shared->handler = std::move(handler);
+}
+
+void HttpServer::start() {
   impl_->accept();
   impl_->run();
 }

@@ -11,6 +11,7 @@ namespace heddle::server {
 namespace {
 
 constexpr std::string_view kOpen = "<tool_call>", kClose = "</tool_call>";
+constexpr std::string_view kListOpen = "[TOOL_CALLS]";
 constexpr std::string_view kSpaces = " \t\r\n";
 
 bool contains(std::string_view text, std::string_view part) {
@@ -62,7 +63,7 @@ Json one_call_schema(ToolFormat format, const Json& function, const std::string&
 ToolFormat tool_format_of(std::string_view chat_template) {
   if (!contains(chat_template, "tools")) return ToolFormat::none;
   if (contains(chat_template, kOpen)) return ToolFormat::tagged;
-  if (contains(chat_template, "[TOOL_CALLS]")) return ToolFormat::list;
+  if (contains(chat_template, kListOpen)) return ToolFormat::list;
   if (contains(chat_template, "\"parameters\": dictionary of argument name"))
     return ToolFormat::parameters;
   return ToolFormat::none;
@@ -157,6 +158,9 @@ ReplyPiece ToolCallReader::finish() {
 }
 
 bool ToolCallReader::read_call_text(std::string_view text, ReplyPiece& piece) {
+  // Where the vocabulary has no such control token, it is text.
+  if (options_.format == ToolFormat::list && text.starts_with(kListOpen))
+    text.remove_prefix(kListOpen.size());
   // Llama writes several calls one after the other, with semicolons between them.
   Json json = Json::parse(text, nullptr, false);
   if (json.is_discarded()) {
@@ -193,10 +197,17 @@ bool ToolCallReader::take_call(const Json& json, ReplyPiece& piece) {
   piece.calls.push_back(
       {random_id("", 9), name->get<std::string>(), has_arguments ? json_text(*arguments) : "{}"});
   space_.clear();
+  after_call_ = true;
   return true;
 }
 
 void ToolCallReader::give(ReplyPiece& piece, std::string_view text) {
+  if (after_call_) {
+    const std::size_t first = text.find_first_not_of(kSpaces);
+    if (first == std::string_view::npos) return;
+    text.remove_prefix(first);
+    after_call_ = false;
+  }
   const std::size_t last = text.find_last_not_of(kSpaces);
   const std::size_t end = last == std::string_view::npos ? 0 : last + 1;
   if (end > 0) {

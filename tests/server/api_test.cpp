@@ -83,26 +83,26 @@ TEST(Refusals, NameTheFieldOfAChatRequest) {
   const TestServer server;
   const Json sound = chat_body("Hi", 1);
   expect_refused(server, "/v1/chat/completions", sound, sampling_fields());
-  expect_refused(
-      server, "/v1/chat/completions", sound,
-      {{"/messages", "Hi", "messages"},
-       {"/messages", Json::array(), "messages"},
-       {"/messages", Json::array({"Hi"}), "messages[0]"},
-       {"/messages/0/role", "robot", "messages[0].role"},
-       {"/messages/0/content", 1, "messages[0].content"},
-       {"/messages/0/content", nullptr, "messages[0].content"},
-       {"/messages/0/extra", 1, "messages[0].extra"},
-       {"/logprobs", 1, "logprobs"},
-       {"/top_logprobs", 2, "top_logprobs"},
-       {"/functions", Json::array(), "functions"},
-       {"/audio", Json::object(), "audio"},
-       {"/modalities", {"audio"}, "modalities"},
-       {"/tools", Json::object(), "tools"},
-       {"/tools", {{{"type", "retrieval"}}}, "tools[0].type"},
-       {"/tools", {{{"type", "function"}, {"function", {{"name", ""}}}}}, "tools[0].function.name"},
-       {"/tool_choice", "sometimes", "tool_choice"},
-       {"/tool_choice", "required", "tool_choice"},
-       {"/chat_template_kwargs", {{"messages", 1}}, "chat_template_kwargs"}});
+  expect_refused(server, "/v1/chat/completions", sound,
+                 {{"/messages", "Hi", "messages"},
+                  {"/messages", Json::array(), "messages"},
+                  {"/messages", Json::array({"Hi"}), "messages[0]"},
+                  {"/messages/0/role", "robot", "messages[0].role"},
+                  {"/messages/0/content", 1, "messages[0].content"},
+                  {"/messages/0/content", nullptr, "messages[0].content"},
+                  {"/messages/0/extra", 1, "messages[0].extra"},
+                  {"/logprobs", 1, "logprobs"},
+                  {"/top_logprobs", 2, "top_logprobs"},
+                  {"/functions", Json::array(), "functions"},
+                  {"/audio", Json::object(), "audio"},
+                  {"/modalities", {"audio"}, "modalities"},
+                  {"/tools", Json::object(), "tools"},
+                  {"/tools", Json::array({{{"type", "retrieval"}}}), "tools[0].type"},
+                  {"/tools", Json::array({{{"type", "function"}, {"function", {{"name", ""}}}}}),
+                   "tools[0].function.name"},
+                  {"/tool_choice", "sometimes", "tool_choice"},
+                  {"/tool_choice", "required", "tool_choice"},
+                  {"/chat_template_kwargs", {{"messages", 1}}, "chat_template_kwargs"}});
 }
 
 TEST(Refusals, NameTheFieldOfACompletionRequest) {
@@ -235,8 +235,8 @@ TEST(Routes, TokensThereAndBack) {
   EXPECT_EQ(tokens, Json(llm::Model::bundled()->tokenizer().encode(text)));
   EXPECT_EQ(server.ask("/detokenize", {{"tokens", tokens}})["content"], text);
   std::string joined;
-  for (const Json& token :
-       server.ask("/tokenize", {{"content", text}, {"with_pieces", true}})["tokens"]) {
+  const Json pieces = server.ask("/tokenize", {{"content", text}, {"with_pieces", true}});
+  for (const Json& token : pieces["tokens"]) {
     if (token["piece"].is_string()) {
       joined += token["piece"].get<std::string>();
       continue;

@@ -33,6 +33,14 @@ HttpOptions options_for_tests() {
   return options;
 }
 
+/// From its construction on.
+class Serving : public HttpServer {
+ public:
+  Serving(const HttpOptions& options, Handler handler) : HttpServer(options, std::move(handler)) {
+    start();
+  }
+};
+
 /// Repeats what it is sent.
 void echo(const HttpRequest& request, const std::shared_ptr<Reply>& reply) {
   reply->send(
@@ -82,7 +90,7 @@ bool comes_true(Condition condition, std::chrono::milliseconds limit = 20s) {
 }
 
 TEST(Http, AnswersWhatItIsAsked) {
-  HttpServer server(options_for_tests(), echo);
+  Serving server(options_for_tests(), echo);
   const RawResponse response = test::request(server.url(), "POST", "/a%20b/%zz?c=%20", "body");
   EXPECT_EQ(response.status, 200);
   EXPECT_EQ(response.body, "POST /a b/%zz?c=%20 body");
@@ -91,14 +99,14 @@ TEST(Http, AnswersWhatItIsAsked) {
 }
 
 TEST(Http, TakesARequestByteByByte) {
-  HttpServer server(options_for_tests(), echo);
+  Serving server(options_for_tests(), echo);
   RawClient client(server.url());
   for (const char c : test::request_text("POST", "/x", "hello")) ASSERT_TRUE(client.send({&c, 1}));
   EXPECT_EQ(client.read_response().body, "POST /x? hello");
 }
 
 TEST(Http, TakesChunks) {
-  HttpServer server(options_for_tests(), echo);
+  Serving server(options_for_tests(), echo);
   RawClient client(server.url());
   client.send("POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
   for (int i = 0; i < 1000; ++i) client.send("1\r\nz\r\n");
@@ -107,7 +115,7 @@ TEST(Http, TakesChunks) {
 }
 
 TEST(Http, ServesSeveralRequestsOnAConnectionSentAheadOrNot) {
-  HttpServer server(options_for_tests(), echo);
+  Serving server(options_for_tests(), echo);
   RawClient client(server.url());
   std::string ahead;
   for (int i = 0; i < 500; ++i) ahead += test::request_text("GET", "/" + std::to_string(i));
@@ -123,7 +131,7 @@ TEST(Http, ServesSeveralRequestsOnAConnectionSentAheadOrNot) {
 }
 
 TEST(Http, ClosesWhenAskedToAndForOldClients) {
-  HttpServer server(options_for_tests(), echo);
+  Serving server(options_for_tests(), echo);
   for (const char* head :
        {"GET / HTTP/1.1\r\nConnection: close\r\n\r\n", "GET / HTTP/1.0\r\n\r\n"}) {
     RawClient client(server.url());
@@ -134,7 +142,7 @@ TEST(Http, ClosesWhenAskedToAndForOldClients) {
 }
 
 TEST(Http, AnswersHeadWithoutABody) {
-  HttpServer server(options_for_tests(), echo);
+  Serving server(options_for_tests(), echo);
   RawClient client(server.url());
   client.send(test::request_text("HEAD", "/x"));
   const RawResponse response = client.read_response(20s, true);
@@ -144,7 +152,7 @@ TEST(Http, AnswersHeadWithoutABody) {
 }
 
 TEST(Http, InvitesABodyThatWaitsForIt) {
-  HttpServer server(options_for_tests(), echo);
+  Serving server(options_for_tests(), echo);
   RawClient client(server.url());
   client.send("POST /x HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n");
   ASSERT_TRUE(client.read_until("HTTP/1.1 100 Continue\r\n\r\n"));
@@ -153,7 +161,7 @@ TEST(Http, InvitesABodyThatWaitsForIt) {
 }
 
 TEST(Http, RefusesWhatIsNoRequest) {
-  HttpServer server(options_for_tests(), echo);
+  Serving server(options_for_tests(), echo);
   const std::string zeros(100, '\0');
   const std::vector<std::pair<std::string, int>> cases{
       {"hello\r\n\r\n", 400},
@@ -185,7 +193,7 @@ TEST(Http, RefusesWhatIsNoRequest) {
 }
 
 TEST(Http, ToldOfAGigabyteItAnswersBeforeAnyOfItComes) {
-  HttpServer server(options_for_tests(), echo);
+  Serving server(options_for_tests(), echo);
   RawClient client(server.url());
   client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1073741824\r\n\r\n");
   const std::string piece(1 << 16, 'x');
@@ -197,7 +205,7 @@ TEST(Http, ToldOfAGigabyteItAnswersBeforeAnyOfItComes) {
 }
 
 TEST(Http, ASlowRequestEndsInTime) {
-  HttpServer server(options_for_tests(), echo);
+  Serving server(options_for_tests(), echo);
   RawClient client(server.url());
   const std::string text = test::request_text("POST", "/x", "hello");
   for (const char c : text) {
@@ -210,7 +218,7 @@ TEST(Http, ASlowRequestEndsInTime) {
 }
 
 TEST(Http, AnIdleConnectionEndsInTime) {
-  HttpServer server(options_for_tests(), echo);
+  Serving server(options_for_tests(), echo);
   RawClient silent(server.url()), once(server.url());
   once.send(test::request_text("GET", "/"));
   EXPECT_EQ(once.read_response().status, 200);
@@ -219,7 +227,7 @@ TEST(Http, AnIdleConnectionEndsInTime) {
 }
 
 TEST(Http, SaysThatARequestBrokeOff) {
-  HttpServer server(options_for_tests(), echo);
+  Serving server(options_for_tests(), echo);
   RawClient client(server.url());
   client.send("POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\nab");
   client.half_close();
@@ -228,7 +236,7 @@ TEST(Http, SaysThatARequestBrokeOff) {
 }
 
 TEST(Http, StreamsInChunksOrUntilTheEnd) {
-  HttpServer server(options_for_tests(), [](HttpRequest, std::shared_ptr<Reply> reply) {
+  Serving server(options_for_tests(), [](HttpRequest, std::shared_ptr<Reply> reply) {
     reply->begin({.content_type = "text/event-stream", .body = "a"});
     std::thread([reply] {
       for (const char* piece : {"b", "", "c"}) reply->write(piece);
@@ -253,7 +261,7 @@ TEST(Http, StreamsInChunksOrUntilTheEnd) {
 
 TEST(Http, SeesClientsGo) {
   Held held;
-  HttpServer server(options_for_tests(), held.handler());
+  Serving server(options_for_tests(), held.handler());
   using Leave = void (*)(RawClient&);
   int left = 0;
   for (const Leave leave :
@@ -277,8 +285,8 @@ TEST(Http, SeesClientsGo) {
 
 TEST(Http, ToldLateItStillSaysThatAClientHasGone) {
   std::promise<std::shared_ptr<Reply>> came;
-  HttpServer server(options_for_tests(),
-                    [&](HttpRequest, std::shared_ptr<Reply> reply) { came.set_value(reply); });
+  Serving server(options_for_tests(),
+                 [&](HttpRequest, std::shared_ptr<Reply> reply) { came.set_value(reply); });
   {
     RawClient client(server.url());
     client.send(test::request_text("GET", "/"));
@@ -295,7 +303,7 @@ TEST(Http, AClientThatDoesNotReadIsCutOff) {
   Held held;
   HttpOptions options = options_for_tests();
   options.limits.unsent_bytes = 1 << 18;
-  HttpServer server(options, held.handler());
+  Serving server(options, held.handler());
   RawClient flooded(server.url()), stalled(server.url());
   flooded.shrink_receive_buffer();
   flooded.send(test::request_text("GET", "/"));
@@ -314,7 +322,7 @@ TEST(Http, AClientThatDoesNotReadIsCutOff) {
 }
 
 TEST(Http, ALargeReplyComesWhole) {
-  HttpServer server(options_for_tests(), [](HttpRequest, std::shared_ptr<Reply> reply) {
+  Serving server(options_for_tests(), [](HttpRequest, std::shared_ptr<Reply> reply) {
     reply->send({.body = std::string(20 << 20, 'y')});
   });
   EXPECT_EQ(test::request(server.url(), "GET", "/").body, std::string(20 << 20, 'y'));
@@ -322,7 +330,7 @@ TEST(Http, ALargeReplyComesWhole) {
 
 TEST(Http, MoreSentAheadThanItKeepsEndsTheConnection) {
   Held held;
-  HttpServer server(options_for_tests(), held.handler());
+  Serving server(options_for_tests(), held.handler());
   RawClient client(server.url());
   client.send(test::request_text("GET", "/"));
   const auto reply = held.take();
@@ -332,11 +340,10 @@ TEST(Http, MoreSentAheadThanItKeepsEndsTheConnection) {
 }
 
 TEST(Http, ADroppedReplyIsAFault) {
-  HttpServer server(options_for_tests(),
-                    [](const HttpRequest& request, std::shared_ptr<Reply> reply) {
-                      if (request.path == "/throw") throw std::runtime_error("on purpose");
-                      if (request.path == "/begun") reply->begin({.body = "some"});
-                    });
+  Serving server(options_for_tests(), [](const HttpRequest& request, std::shared_ptr<Reply> reply) {
+    if (request.path == "/throw") throw std::runtime_error("on purpose");
+    if (request.path == "/begun") reply->begin({.body = "some"});
+  });
   EXPECT_EQ(test::request(server.url(), "GET", "/").status, 500);
   EXPECT_EQ(test::request(server.url(), "GET", "/throw").status, 500);
   const RawResponse begun = test::request(server.url(), "GET", "/begun");
@@ -348,7 +355,7 @@ TEST(Http, BeyondTheLimitConnectionsAreTurnedAway) {
   HttpOptions options = options_for_tests();
   options.limits.connections = 3;
   options.limits.idle_time = 60s;
-  HttpServer server(options, echo);
+  Serving server(options, echo);
   std::vector<std::unique_ptr<RawClient>> clients;
   for (int i = 0; i < 3; ++i) {
     clients.push_back(std::make_unique<RawClient>(server.url()));
@@ -367,7 +374,7 @@ TEST(Http, BeyondTheLimitConnectionsAreTurnedAway) {
 
 TEST(Http, DrainsAndStops) {
   Held held;
-  HttpServer server(options_for_tests(), held.handler());
+  Serving server(options_for_tests(), held.handler());
   RawClient idle(server.url()), busy(server.url());
   busy.send(test::request_text("GET", "/"));
   auto reply = held.take();
@@ -396,7 +403,7 @@ TEST(Http, DrainsAndStops) {
 }
 
 TEST(Http, SaysWhyItCannotListen) {
-  HttpServer server(options_for_tests(), echo);
+  Serving server(options_for_tests(), echo);
   HttpOptions taken = options_for_tests();
   taken.port =
       static_cast<std::uint16_t>(std::stoi(server.url().substr(server.url().rfind(':') + 1)));
@@ -417,15 +424,15 @@ TEST(Http, SaysWhyItCannotListen) {
 // Threads that reply, clients that come and go, and a server that ends among them.
 TEST(Http, EndsAmidTraffic) {
   for (int round = 0; round < 5; ++round) {
-    auto server = std::make_unique<HttpServer>(options_for_tests(),
-                                               [](HttpRequest, std::shared_ptr<Reply> reply) {
-                                                 std::thread([reply = std::move(reply)] {
-                                                   reply->begin({.body = "a"});
-                                                   for (int i = 0; i < 20; ++i)
-                                                     reply->write(std::string(1000, 'b'));
-                                                   reply->end();
-                                                 }).detach();
-                                               });
+    auto server = std::make_unique<Serving>(options_for_tests(),
+                                            [](HttpRequest, std::shared_ptr<Reply> reply) {
+                                              std::thread([reply = std::move(reply)] {
+                                                reply->begin({.body = "a"});
+                                                for (int i = 0; i < 20; ++i)
+                                                  reply->write(std::string(1000, 'b'));
+                                                reply->end();
+                                              }).detach();
+                                            });
     std::vector<std::thread> clients;
     std::atomic<bool> over{false};
     for (int i = 0; i < 4; ++i) {

@@ -85,7 +85,7 @@ std::vector<Json> chunks_of(const RawResponse& response) {
 
 Json chat_body(const std::string& text, int max_tokens) {
   return {{"model", "fable"},
-          {"messages", {{{"role", "user"}, {"content", text}}}},
+          {"messages", Json::array({{{"role", "user"}, {"content", text}}})},
           {"temperature", 0},
           {"max_tokens", max_tokens}};
 }
