@@ -89,8 +89,9 @@ test("the wrong key is told", async () => {
 
 test("what the model runs is watched while it chats", async () => {
   const { page, troubles } = await visit("#graph");
+  const watching = page.waitForResponse(/\/trace\/live$/);
   await page.getByRole("button", { name: "Watch" }).click();
-  await page.waitForTimeout(300);
+  assert.equal((await watching).status(), 200);
   const chat = await page.context().newPage();
   await chat.goto(`${program.address}/`);
   await chat.getByRole("button", { name: "Settings" }).click();
