@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "cli/profile_report.h"
 #include "exec/trace.h"
+#include "heddle/device.h"
 #include "io/atomic_file.h"
 #include "io/value_dump.h"
 
