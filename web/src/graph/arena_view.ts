@@ -175,7 +175,11 @@ export class ArenaView {
       const isSelected = item.node === this.model.selected;
       context.fillStyle = palette.ground;
       context.fillRect(...block(item));
-      context.fillStyle = isSelected ? palette.focus : item.output < 0 ? palette.faint : palette.accent;
+      context.fillStyle = isSelected
+        ? palette.focus
+        : item.output < 0
+          ? palette.faint
+          : palette.accent;
       context.globalAlpha = isSelected ? 1 : 0.45;
       context.fillRect(...block(item));
       context.globalAlpha = 1;

@@ -1,6 +1,6 @@
 // Puts the view of plans and runs on the page: where they come from, and the panels that show them.
 import type { Client } from "../api/client.ts";
-import { alarm, announce } from "../base/announce.ts";
+import { announce } from "../base/announce.ts";
 import { byId, h, iconButton } from "../base/dom.ts";
 import { count, microseconds } from "../base/format.ts";
 import { ArenaView } from "./arena_view.ts";
@@ -53,7 +53,6 @@ export class GraphPage {
     "button",
     {
       type: "button",
-      "aria-pressed": "false",
       title: "Watch what the server runs",
       click: () => this.toggleWatch(),
     },
@@ -366,7 +365,7 @@ export class GraphPage {
     }
     this.say("");
     this.watch.start();
-    this.watchButton.setAttribute("aria-pressed", "true");
+    this.watchButton.classList.add("on");
     this.watchButton.textContent = "Stop";
     this.showContent(true);
     this.model.setTrace(this.watch.trace, null);
@@ -410,14 +409,10 @@ export class GraphPage {
   private watchEnded(why: string | null): void {
     clearTimeout(this.refreshTimer);
     this.refreshTimer = 0;
-    this.watchButton.setAttribute("aria-pressed", "false");
+    this.watchButton.classList.remove("on");
     this.watchButton.textContent = "Watch";
-    if (why) {
-      this.say(why);
-      alarm(why);
-    } else {
-      announce("No longer watching");
-    }
+    if (why) this.say(why);
+    else announce("No longer watching");
     if (!this.model.run) {
       this.showContent(false);
     } else {

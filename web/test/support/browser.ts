@@ -49,7 +49,7 @@ export async function open(
   prepare?.(server);
   const browserContext = await browser.newContext(context);
   const page = await browserContext.newPage();
-  page.setDefaultTimeout(20000);
+  page.setDefaultTimeout(60000);
   const troubles = watch(page, server.address);
   await page.goto(`${server.address}/${at}`);
   const close = async () => {
