@@ -100,7 +100,7 @@ TEST_F(ChatTerminal, ColourIsNotForEveryone) {
     EXPECT_THAT(all, AllOf(HasSubstr("Once upon a time"), Not(HasSubstr("\033[2m")),
                            Not(HasSubstr("\033[1;32m"))))
         << variables.front().first;
-    c->wait_for("> ");
+    wait_for_prompt(*c);
     leave(*c, ctrl('D'));
   }
 }
@@ -112,6 +112,7 @@ TEST_F(ChatTerminal, LinesAreEdited) {
   c->wait_for("the system message is set");
   c->type(std::string("/system") + kEnter);
   EXPECT_THAT(c->wait_for("狐\033"), HasSubstr("Wüstenfüchse 狐"));
+  wait_for_prompt(*c);  // Ctrl-D before it is the terminal's, and lost
   leave(*c, ctrl('D'));
 }
 
@@ -210,6 +211,7 @@ TEST_F(ChatTerminal, HistoryOutlivesTheProgram) {
     wait_for_prompt(*c);
     c->type(std::string(kUp) + kUp + kEnter);
     c->wait_for("stopped after");
+    wait_for_prompt(*c);
     leave(*c, ctrl('D'));
     EXPECT_THAT(contents(folder_ / "session.json"), HasSubstr("\"A fox\\nand a hen\""));
   }
