@@ -70,13 +70,14 @@ std::string weight_problem(const OperandSpec& weight) {
 Weight make_weight(const OperandSpec& weight) {
   Weight made{.row_bytes = row_bytes(weight.spec.dtype, weight.spec.shape[1]),
               .columns = weight.spec.shape[0]};
+  const bool packed = weight.layout.kind == LayoutKind::panel16;
   if (const auto blocks = quant_type(weight.spec.dtype)) {
-    made.dots = quant_loops(isa()).dots[*blocks];
+    made.dots =
+        packed ? quant_panel_loops(isa()).products[*blocks] : quant_loops(isa()).dots[*blocks];
     return made;
   }
   const Products& loops = products(isa());
   const auto type = static_cast<std::size_t>(*stored_type(weight.spec.dtype));
-  const bool packed = weight.layout.kind == LayoutKind::panel16;
   made.product = packed ? loops.panels[type] : loops.dots[type];
   return made;
 }
@@ -187,8 +188,8 @@ std::optional<LayoutKind> preferred_weight_layout(const Op& op, std::size_t oper
   }
   const TensorSpec& weight = inputs[operand];
   const bool fills_a_panel = weight.shape.size() == 2 && weight.shape[0] >= kPanel;
-  return fills_a_panel && stored_type(weight.dtype) ? std::optional(LayoutKind::panel16)
-                                                    : std::nullopt;
+  const bool has_kernel = stored_type(weight.dtype) || quant_type(weight.dtype);
+  return fills_a_panel && has_kernel ? std::optional(LayoutKind::panel16) : std::nullopt;
 }
 
 }  // namespace heddle::cpu
