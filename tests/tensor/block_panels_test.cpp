@@ -48,7 +48,9 @@ TEST(BlockPanels, WhatWasPackedCanBeUnpacked) {
         for (std::size_t i = 0; i < row; ++i) {
           const auto at = static_cast<std::size_t>(r) * apart + i;
           ASSERT_EQ(one[i], r < rows ? from[at] : std::byte{}) << to_string(dtype) << ' ' << i;
-          if (i >= block) ASSERT_EQ(two[i - block], one[i]);
+          if (i >= block) {
+            ASSERT_EQ(two[i - block], one[i]);
+          }
         }
       }
     }
