@@ -1,6 +1,7 @@
 #include "base/system.h"
 
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -177,6 +178,19 @@ std::uint64_t available_memory() {
 
 std::size_t page_size() {
   return static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+void prefer_large_pages(void* memory, std::size_t bytes) noexcept {
+#if defined(MADV_HUGEPAGE)
+  const std::size_t page = page_size();
+  const auto first = reinterpret_cast<std::uintptr_t>(memory);
+  const std::uintptr_t begin = (first + page - 1) / page * page;
+  const std::uintptr_t end = (first + bytes) / page * page;
+  if (begin < end) (void)::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+#else
+  static_cast<void>(memory);
+  static_cast<void>(bytes);
+#endif
 }
 
 std::uint64_t peak_memory() {

@@ -20,6 +20,10 @@ std::uint64_t available_memory();
 /// The unit in which the system maps memory, in bytes.
 std::size_t page_size();
 
+/// Asks for large pages within [memory, memory + bytes), not yet touched, where that saves much:
+/// reading all of it is some 10% faster. Only a hint.
+void prefer_large_pages(void* memory, std::size_t bytes) noexcept;
+
 /// Peak resident memory of this process, in bytes.
 std::uint64_t peak_memory();
 

@@ -165,7 +165,14 @@ void Bindings::allocate() {
 void Bindings::pack(const PlannedLaunch& launch, const View& plain, const View& packed) const {
   Device& device = packed.buffer->device();
   View workspace;
-  const std::shared_ptr<const Kernel> kernel = current_kernel(plan_, launch, device);
+  std::shared_ptr<const Kernel> kernel = current_kernel(plan_, launch, device);
+  if (packed.operand != launch.outputs[0].operand) {  // a piece of it
+    const Op& op = plan_.placed.graph.nodes[launch.node].op;
+    Prepared piece = device.prepare_cached(op, {&plain.operand, 1}, {&packed.operand, 1});
+    require(piece.kernel != nullptr, ErrorCode::unsupported, "{} of {}: {}",
+            label(plan_, launch.node), to_string(plain.operand), piece.reason);
+    kernel = std::move(piece.kernel);
+  }
   if (const std::size_t bytes = kernel->traits().workspace_bytes) {
     workspace.buffer = device.allocate(bytes);
     workspace.operand = OperandSpec::contiguous({DType::u8, {static_cast<std::int64_t>(bytes)}});

@@ -17,6 +17,8 @@ namespace {
 constexpr std::size_t kMostImported = std::size_t{1} << 30;
 // Importing less is not worth a memory object, of which drivers may have as few as 4096.
 constexpr std::size_t kLeastImported = std::size_t{64} << 10;
+// Packed at once, so that few pages of a mapped file are there beside what they become.
+constexpr std::size_t kMostPackedAtOnce = std::size_t{16} << 20;
 // Weights with more between them than this, that nobody asked for, get buffers of their own.
 constexpr std::size_t kMostBetween = std::size_t{1} << 20;
 
@@ -50,6 +52,17 @@ View fitted(const std::string& name, const TensorSpec& spec, const Device& devic
     fail(ErrorCode::out_of_memory, "parameter '{}' ({}, {} bytes) does not fit on {}: {}", name,
          to_string(spec), byte_size(spec), device.name(), error.what());
   }
+}
+
+/// Rows [first, first + count) of a matrix, where `first` begins a panel if it is packed: plain and
+/// in panels of 16, what comes before takes the same bytes.
+View rows_of(const View& matrix, std::int64_t first, std::int64_t count) {
+  const auto& [spec, layout] = matrix.operand;
+  const TensorSpec part{spec.dtype, {count, spec.shape[1]}};
+  const std::size_t before = static_cast<std::size_t>(first) * row_bytes(spec.dtype, spec.shape[1]);
+  const bool plain = layout.kind == LayoutKind::strided;
+  return {matrix.buffer, matrix.offset + before,
+          plain ? OperandSpec::contiguous(part) : OperandSpec{part, layout}};
 }
 
 View upload(const View& from, Device& device) {
@@ -120,10 +133,30 @@ View Parameters::Impl::packed(const std::string& name, const OperandSpec& operan
     const View* copy = here ? &entry.plain : without_copying(entry, device);
     const View plain = copy ? *copy : upload(entry.plain, device);
     View result{device.allocate(span_bytes(operand)), 0, operand};
-    pack(plain, result);
+    if (here && entry.mapping && release) {
+      pack_in_pieces(plain, result, pack);
+    } else {
+      pack(plain, result);
+    }
     return result;
   });
   return form;
+}
+
+void Parameters::Impl::pack_in_pieces(const View& plain, const View& packed,
+                                      const Pack& pack) const {
+  constexpr std::int64_t kPanel = 16;
+  const TensorSpec& spec = packed.spec();
+  const auto row = static_cast<std::int64_t>(row_bytes(spec.dtype, spec.shape[1]));
+  const std::int64_t panels =
+      static_cast<std::int64_t>(kMostPackedAtOnce) / std::max<std::int64_t>(1, row * kPanel);
+  const std::int64_t step = std::max<std::int64_t>(1, panels) * kPanel;
+  for (std::int64_t first = 0; first < spec.shape[0]; first += step) {
+    const std::int64_t count = std::min(step, spec.shape[0] - first);
+    const View piece = rows_of(plain, first, count);
+    pack(piece, rows_of(packed, first, count));
+    release({piece.host(), span_bytes(piece.operand)});
+  }
 }
 
 // ---- Without copies

@@ -27,7 +27,8 @@ struct Parameters::Impl {
   /// Throws invalid_argument when the weight is not set or not of `spec`, out_of_memory naming it
   /// if the device has no room for it.
   View plain(const std::string& name, const TensorSpec& spec, Device& device);
-  /// The same for a packed form. On other devices than the CPU, the plain one is not kept for it.
+  /// The same for a packed form. On other devices than the CPU, the plain one is not kept for it;
+  /// `release` is told of each piece of a mapped weight as soon as it is packed.
   View packed(const std::string& name, const OperandSpec& operand, Device& device,
               const Pack& pack);
 
@@ -42,6 +43,8 @@ struct Parameters::Impl {
   void set(const std::string& name, View plain, std::shared_ptr<const void> mapping);
   const Entry* find(std::string_view name) const;
 
+  /// Is told of mapped bytes that were packed and will hardly be read again. To be set first.
+  std::function<void(std::span<const std::byte>)> release;
   /// Counts changes: while it stays the same, so do all views given out, until a device is lost.
   std::atomic<std::uint64_t> revision{0};
   mutable std::mutex mutex;
@@ -56,6 +59,7 @@ struct Parameters::Impl {
   Entry& entry_of(const std::string& name, const TensorSpec& spec);
   /// The plain weight if it is there, or the device can see the host's memory; else null.
   static const View* without_copying(Entry& entry, Device& device);
+  void pack_in_pieces(const View& plain, const View& packed, const Pack& pack) const;
   std::vector<Entry*> to_import(std::span<const std::string> names, Device& device);
   static std::vector<Window> windows_of(std::vector<Entry*> entries);
   static bool import(const Window& window, Device& device);

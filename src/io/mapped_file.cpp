@@ -6,7 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
+#include <cstdint>
+#include <map>
+#include <mutex>
 #include <system_error>
 #include <utility>
 
@@ -20,6 +24,16 @@ namespace {
   const int error = errno;
   fail(ErrorCode::io, "{}: cannot {}: {}", path.string(), action,
        std::generic_category().message(error));
+}
+
+/// All that are mapped now, by address.
+struct Mappings {
+  std::mutex mutex;
+  std::map<const std::byte*, std::size_t> sizes;
+};
+Mappings& mappings() {
+  static Mappings& all = *new Mappings;  // files in static variables may outlive every other static
+  return all;
 }
 
 class Descriptor {
@@ -51,6 +65,8 @@ MappedFile::MappedFile(const std::filesystem::path& path) {
   void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
   if (address == MAP_FAILED) fail_errno(path, "map");
   bytes_ = {static_cast<const std::byte*>(address), size};
+  const std::lock_guard lock(mappings().mutex);
+  mappings().sizes[bytes_.data()] = size;
 }
 
 MappedFile::~MappedFile() {
@@ -78,8 +94,25 @@ void MappedFile::prefetch(std::size_t offset, std::size_t size) const noexcept {
 }
 
 void MappedFile::unmap() noexcept {
-  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+  if (bytes_.empty()) return;
+  const std::lock_guard lock(mappings().mutex);
+  mappings().sizes.erase(bytes_.data());
+  ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
   bytes_ = {};
+}
+
+void release_mapped_pages(std::span<const std::byte> bytes) {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto first = std::bit_cast<std::uintptr_t>(bytes.data());
+  const std::uintptr_t begin = (first + page - 1) / page * page;
+  const std::uintptr_t end = (first + bytes.size()) / page * page;
+  if (begin >= end) return;
+  const std::lock_guard lock(mappings().mutex);  // so that none goes meanwhile
+  auto mapping = mappings().sizes.upper_bound(bytes.data());
+  if (mapping == mappings().sizes.begin()) return;
+  --mapping;
+  if (bytes.data() + bytes.size() > mapping->first + mapping->second) return;
+  (void)::madvise(std::bit_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
 void release_pages(std::span<const std::byte> bytes) noexcept {

@@ -1,5 +1,7 @@
 #include "base/check.h"
+#include "exec/parameters.h"
 #include "heddle/llm.h"
+#include "io/mapped_file.h"
 #include "llm/bundled.h"
 
 namespace heddle::llm {
@@ -13,6 +15,7 @@ Model::Model(gguf::File file)
           "{}: the vocabulary has {} tokens, but tensor 'token_embd.weight' only {} rows",
           file_.name(), tokenizer_.size(), config_.n_vocab);
   file_.prefetch();
+  parameters_->impl().release = release_mapped_pages;
   for (const gguf::Tensor& tensor : file_.tensors()) {
     parameters_->set_mapped(tensor.name, {tensor.dtype, tensor.shape}, tensor.data, file_.owner());
   }

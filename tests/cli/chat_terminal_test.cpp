@@ -100,8 +100,8 @@ TEST_F(ChatTerminal, ColourIsNotForEveryone) {
     EXPECT_THAT(all, AllOf(HasSubstr("Once upon a time"), Not(HasSubstr("\033[2m")),
                            Not(HasSubstr("\033[1;32m"))))
         << variables.front().first;
-    wait_for_prompt(*c);
-    leave(*c, ctrl('D'));
+    c->wait_for("> ");
+    leave(*c);
   }
 }
 

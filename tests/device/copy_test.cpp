@@ -46,6 +46,10 @@ TEST_P(Copies, ContiguousBlocks) {
 
 TEST_P(Copies, ContiguousUnpacksPanels) {
   Random random(4);
+  for (const DType dtype : kBlocks) {
+    const OperandSpec packed{{dtype, {17, 512}}, Layout::packed(LayoutKind::panel16)};
+    expect_on_device(Contiguous{}, {random_tensor(packed, random)});
+  }
   for (const DType dtype : {DType::f32, DType::f16}) {
     for (const std::int64_t rows : {1, 15, 16, 17, 40}) {
       const OperandSpec packed{{dtype, {rows, 5}}, Layout::packed(LayoutKind::panel16)};

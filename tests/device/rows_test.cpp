@@ -55,6 +55,12 @@ TEST_P(Gather, BlocksAndPanels) {
     }
   }
   const Tensor panel_ids = tensor_of(DType::u32, {5}, {16, 15, 0, 17, 31});
+  for (const DType table : kBlocks) {
+    const OperandSpec packed{{table, {33, 1536}}, Layout::packed(LayoutKind::panel16)};
+    for (const DType to : sample(kFloats)) {
+      expect_on_device(GatherRows{to}, {random_tensor(packed, random), panel_ids});
+    }
+  }
   for (const DType table : kFloats) {
     const OperandSpec packed{{table, {33, 21}}, Layout::packed(LayoutKind::panel16)};
     expect_on_device(GatherRows{DType::f32}, {random_tensor(packed, random), panel_ids});

@@ -191,5 +191,33 @@ TEST(ParametersOnDevices, ThePlainFormOfAPackedWeightIsNotKept) {
   EXPECT_NEAR(executable->output("y").to_vector<float>()[1], expected, 1e-2 * expected);
 }
 
+TEST(MappedParameters, ArePackedInPiecesAndReleasedPieceByPiece) {
+  const TensorSpec weight = f32({2050, 4096});  // 32 MiB and a little
+  const Mapping file(byte_size(weight));
+  const auto parameters = make_ref<Parameters>();
+  std::vector<std::span<const std::byte>> released;
+  parameters->impl().release = [&](std::span<const std::byte> bytes) { released.push_back(bytes); };
+  file.set(*parameters, "w", 0, weight);
+  GraphBuilder builder;
+  builder.output("y", linear(builder.input("x", f32({1, 4096})), builder.parameter("w", weight)));
+  const auto executable = compiled(builder.build(), {}, parameters);
+  ASSERT_EQ(executable->plan().load.size(), 1u);
+  std::vector<float> x(4096);
+  x[0] = 1;
+  for (int run = 0; run < 2; ++run) executable->run({given("x", x, {1, 4096})});
+  const std::byte* next = file.begin;
+  for (const auto& piece : released) {
+    EXPECT_EQ(piece.data(), next);
+    EXPECT_LE(piece.size(), std::size_t{16} << 20);
+    next = piece.data() + piece.size();
+  }
+  EXPECT_EQ(next, file.begin + file.bytes);  // once
+  EXPECT_GE(released.size(), 3u);
+  const std::vector<float> y = executable->output("y").to_vector<float>();
+  for (std::size_t row = 0; row < y.size(); ++row) {
+    ASSERT_EQ(y[row], static_cast<float>(row * 4096 % 997)) << row;
+  }
+}
+
 }  // namespace
 }  // namespace heddle::test

@@ -4,7 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
+#include <string>
+#include <vector>
 
 #include "gguf_bytes.h"
 #include "heddle/error.h"
@@ -252,6 +255,36 @@ TEST(MappedFile, MovesWithoutMovingItsBytes) {
   third.prefetch(0, 1000);
   third.prefetch(5000, 1);
   third.prefetch(3, std::numeric_limits<std::size_t>::max());
+}
+
+/// Pages of files in this process's memory, in bytes.
+std::size_t resident_file_bytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    std::size_t kib = 0;
+    if (word == "RssFile:" && status >> kib) return kib * 1024;
+  }
+  return 0;
+}
+
+TEST(MappedFile, WhatWasReleasedIsReadAgain) {
+  constexpr std::size_t kSize = std::size_t{32} << 20;
+  const TemporaryDir dir;
+  const std::filesystem::path path = dir / "large";
+  std::ofstream(path, std::ios::binary) << std::string(kSize, 'a') << "end";
+  const MappedFile file(path);
+  const auto count = [&] { return std::ranges::count(file.bytes(), std::byte{'a'}); };
+  EXPECT_EQ(count(), static_cast<std::ptrdiff_t>(kSize));
+  const std::size_t before = resident_file_bytes();
+  release_mapped_pages(file.bytes().subspan(5000, kSize - 10000));
+  EXPECT_LT(resident_file_bytes(), before - kSize / 2);
+  EXPECT_EQ(count(), static_cast<std::ptrdiff_t>(kSize));
+  release_mapped_pages(file.bytes().first(10));  // less than a page
+  release_mapped_pages({});
+  const std::vector<std::byte> elsewhere(20000, std::byte{7});  // memory that is not a file's
+  release_mapped_pages(elsewhere);
+  EXPECT_EQ(elsewhere[10000], std::byte{7});
+  EXPECT_EQ(count(), static_cast<std::ptrdiff_t>(kSize));
 }
 
 }  // namespace

@@ -56,6 +56,7 @@ inline std::vector<Example> examples() {
       {Reinterpret{DType::u8}, "bool[]", "u8[]"},
       {Reinterpret{DType::f64}, "u8[3, 0]", "f64[3, 0]"},
       {Repack{LayoutKind::panel16}, "f16[7, 5]", "f16[7, 5]"},
+      {Repack{LayoutKind::panel16}, "q8_0[2, 32]", "q8_0[2, 32]"},
       {Cast{DType::f32}, "q6_K[2, 256]", "f32[2, 256]"},
       {Cast{DType::bool_}, "f64[]", "bool[]"},
       {Concatenate{1}, "u8[2, 1], u8[2, 0], u8[2, 4]", "u8[2, 5]"},

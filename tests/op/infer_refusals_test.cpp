@@ -82,7 +82,6 @@ std::vector<Refusal> movement() {
       {Contiguous{}, "", "takes 1 input (x), but was given 0"},
       {Repack{LayoutKind::strided}, "f32[2, 3]", "strided"},
       {Repack{}, "f32[2]", "2 dimensions"},
-      {Repack{}, "q8_0[2, 32]", "block type"},
       {Cast{DType::q8_0}, "f32[32]", "f32[32] to q8_0: casts do not quantise"},
       {Reinterpret{DType::f32}, "u8[2, 6]", "rows of 6 bytes are not whole elements of 4"},
       {Reinterpret{DType::u8}, "f32[]", "a scalar keeps its size"},

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "heddle/half.h"
+#include "tensor/block_panels.h"
 #include "tensor/blocks.h"
 
 namespace heddle::test {
@@ -95,9 +96,16 @@ Values decode_blocks(const OperandSpec& operand, const std::byte* data) {
   Shape rows = spec.shape;
   rows[rows.size() - 1] = 1;
   std::size_t next = 0;
+  std::vector<std::byte> unpacked(row_bytes(spec.dtype, spec.shape.back()));
   for_each_index(rows, [&](const Dims& index) {
-    const std::int64_t element = element_offset(operand, index);
-    const std::byte* from = data + element / type.block_elements * type.block_bytes;
+    const std::byte* from = unpacked.data();
+    if (operand.layout.kind == LayoutKind::panel16) {
+      const auto first = static_cast<std::size_t>(index[0] / 16 * 16);
+      unpack_block_row(spec.dtype, data + first * unpacked.size(), index[0] % 16, 0,
+                       spec.shape.back() / type.block_elements, unpacked.data());
+    } else {
+      from = data + element_offset(operand, index) / type.block_elements * type.block_bytes;
+    }
     dequantize_row(spec.dtype, from, row.data(), spec.shape.back());
     for (const float x : row) values.real[next++] = static_cast<Number>(x);
   });

@@ -9,6 +9,7 @@
 #include "device/cpu/parallel.h"
 #include "device/cpu/strided.h"
 #include "device/cpu/types.h"
+#include "tensor/block_panels.h"
 
 namespace heddle::cpu {
 
@@ -147,8 +148,25 @@ Prepared prepare_strided(const PrepareArgs& args) {
   return make_kernel(std::move(traits), std::move(run));
 }
 
+Prepared prepare_unpack_blocks(const PrepareArgs& args) {
+  auto run = [spec = args.inputs[0].spec](const Launch& launch) {
+    const std::size_t row = row_bytes(spec.dtype, spec.shape[1]);
+    const std::int64_t blocks = spec.shape[1] / info(spec.dtype).block_elements;
+    const auto body = [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t r = begin; r < end; ++r) {
+        const auto panel = static_cast<std::size_t>(r / kPanelRows * kPanelRows) * row;
+        unpack_block_row(spec.dtype, launch.inputs[0].data + panel, r % kPanelRows, 0, blocks,
+                         launch.outputs[0].data + static_cast<std::size_t>(r) * row);
+      }
+    };
+    parallel(launch.team, spec.shape[0], row_grain(spec.shape[1]), body);
+  };
+  return make_kernel(whole_operand_traits(args.inputs, args.outputs), std::move(run));
+}
+
 Prepared prepare_unpack(const PrepareArgs& args) {
   const TensorSpec& spec = args.inputs[0].spec;
+  if (is_block(spec.dtype)) return prepare_unpack_blocks(args);
   const std::int64_t rows = spec.shape[0], columns = spec.shape[1];
   auto run = [rows, columns, item = item_size(spec.dtype)](const Launch& launch) {
     const auto body = [&](std::int64_t begin, std::int64_t end) {

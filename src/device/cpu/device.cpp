@@ -58,12 +58,23 @@ std::size_t default_cache_limit() {
   return kAddressSanitizer ? 0 : available_memory() / 4;
 }
 
+// Large pages are of 2 MiB on x86-64 and most Arm systems.
+constexpr std::size_t kLargePage = std::size_t{2} << 20;
+
+bool takes_large_pages(std::size_t bytes) {
+  return bytes >= 2 * kLargePage;
+}
+std::align_val_t alignment_of(std::size_t bytes) {
+  return std::align_val_t{takes_large_pages(bytes) ? kLargePage : kAlignment};
+}
+
 MemoryPool::Source host_memory() {
-  return {
-      [](std::size_t bytes) {
-        return ::operator new (bytes, std::align_val_t{kAlignment}, std::nothrow);
-      },
-      [](void* memory, std::size_t) { ::operator delete (memory, std::align_val_t{kAlignment}); }};
+  return {[](std::size_t bytes) {
+            void* memory = ::operator new(bytes, alignment_of(bytes), std::nothrow);
+            if (memory && takes_large_pages(bytes)) prefer_large_pages(memory, bytes);
+            return memory;
+          },
+          [](void* memory, std::size_t bytes) { ::operator delete(memory, alignment_of(bytes)); }};
 }
 
 MemoryPool::Options host_options() {

@@ -45,7 +45,8 @@ inline void store_sums(const F32x16 (&sums)[R][P], float* out, std::int64_t out_
 
 template <class W, int R, int P>
 void sum_tile(const Tile<W>& t, std::int64_t row, std::int64_t first_panel) {
-  constexpr std::int64_t kAhead = 1024 / sizeof(typename W::Element);  // on each panel's stream
+  // On each panel's stream, into the second level of caches: see quant_simd.h.
+  constexpr std::int64_t kAhead = 2048 / sizeof(typename W::Element), kLocality = 2;
   F32x16 sums[R][P];
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
@@ -59,7 +60,7 @@ void sum_tile(const Tile<W>& t, std::int64_t row, std::int64_t first_panel) {
 #pragma GCC unroll 4
     for (int p = 0; p < P; ++p) {
       weights[p] = W::load(w + p * t.panel);
-      if (t.from_memory) __builtin_prefetch(w + p * t.panel + kAhead);
+      if (t.from_memory) __builtin_prefetch(w + p * t.panel + kAhead, 0, kLocality);
     }
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {

@@ -12,4 +12,14 @@ const QuantLoops& quant_loops(Isa level) {
   return portable::kQuantLoops;
 }
 
+const QuantPanelLoops& quant_panel_loops(Isa level) {
+#if defined(__x86_64__)
+  if (level == Isa::avx512) return avx512::kQuantPanelLoops;
+  if (level == Isa::avx2) return avx2::kQuantPanelLoops;
+#else
+  static_cast<void>(level);
+#endif
+  return portable::kQuantPanelLoops;
+}
+
 }  // namespace heddle::cpu

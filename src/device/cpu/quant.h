@@ -1,4 +1,4 @@
-// Products of activations with block-quantised weights, where the weights lie in a GGUF file.
+// Products of activations with block-quantised weights: as a GGUF file has them, or in panels.
 //
 // A row of activations is rounded once, 256 elements at a time, to 16-bit integers with a scale of
 // their own: an error of at most 2^-16 of the largest of the 256. Products with the weights' codes,
@@ -23,8 +23,9 @@ inline constexpr int kRoundedGroup = 16;
 /// 256 activations x = scale * codes, the rest of a shorter row being zeros. A scale of NaN stands
 /// for elements that are not all finite.
 struct alignas(64) RoundedBlock {
-  std::int16_t codes[kRoundedElements];          // |code| <= 32767
-  float sums[kRoundedElements / kRoundedGroup];  // of the codes, 16 at a time; exact
+  std::int16_t codes[kRoundedElements];                     // |code| <= 32767
+  float sums[kRoundedElements / kRoundedGroup];             // of the codes, 16 at a time; exact
+  float pair_sums[kRoundedElements / (2 * kRoundedGroup)];  // and 32 at a time
   float scale;
 };
 
@@ -36,7 +37,7 @@ inline std::int64_t rounded_blocks(std::int64_t depth) {
 struct QuantJob {
   const RoundedBlock* x;  // rows of rounded_blocks(depth)
   std::int64_t rows;
-  const std::byte* weights;  // rows of whole blocks, one after the other
+  const std::byte* weights;  // rows of whole blocks, one after the other; or the first panel
   std::int64_t depth;
   std::int64_t columns;
   float* out;
@@ -63,17 +64,26 @@ struct QuantLoops {
   void (*encode_q8_0)(const float* from, void* to, std::int64_t count);
 };
 
+/// The same products with weights in panels (tensor/block_panels.h), by type.
+struct QuantPanelLoops {
+  void (*products[kQuantTypes])(const QuantJob&);
+};
+
 /// The loops for `level`, or for the best one below it that this build has.
 const QuantLoops& quant_loops(Isa level);
+const QuantPanelLoops& quant_panel_loops(Isa level);
 
 namespace portable {
 extern const QuantLoops kQuantLoops;
-}
+extern const QuantPanelLoops kQuantPanelLoops;
+}  // namespace portable
 namespace avx2 {
 extern const QuantLoops kQuantLoops;
-}
+extern const QuantPanelLoops kQuantPanelLoops;
+}  // namespace avx2
 namespace avx512 {
 extern const QuantLoops kQuantLoops;
-}
+extern const QuantPanelLoops kQuantPanelLoops;
+}  // namespace avx512
 
 }  // namespace heddle::cpu

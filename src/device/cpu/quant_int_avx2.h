@@ -27,6 +27,10 @@ struct GroupScales {
 
 // Rows and columns of weights that are computed together; 16 registers, two to an I32x16.
 inline constexpr int kQuantRows = 4, kQuantColumns = 1;
+// For weights in panels: rows that take codes straight from them, how far loops are unrolled, and
+// the rows and panels that are computed together, with a sum of integers and one of floats each.
+inline constexpr int kFewRows = 2, kUnrolledParts = 1, kUnrolledPairs = 16;
+inline constexpr int kUnpackedRows = 3, kUnpackedPanels = 1;
 
 inline Bytes16 two_words(std::uint64_t low, std::uint64_t high) {
   return {_mm_set_epi64x(static_cast<long long>(high), static_cast<long long>(low))};
@@ -43,6 +47,12 @@ inline Bytes16 add(Bytes16 a, int b) {
 }
 inline Bytes16 bits(Bytes16 x, int shift, int mask) {
   return {_mm_and_si128(_mm_srli_epi16(x.v, shift), _mm_set1_epi8(static_cast<char>(mask)))};
+}
+inline Bytes16 bits_up(Bytes16 x, int shift, int mask) {
+  return {_mm_and_si128(_mm_slli_epi16(x.v, shift), _mm_set1_epi8(static_cast<char>(mask)))};
+}
+inline Bytes16 bit_or(Bytes16 a, Bytes16 b) {
+  return {_mm_or_si128(a.v, b.v)};
 }
 inline F32x16 to_float(Bytes16 x) {
   return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(x.v)),
@@ -96,6 +106,55 @@ inline I16x32 load_codes(const std::int16_t* from) {
   const auto* halves = reinterpret_cast<const __m256i*>(from);
   return {_mm256_load_si256(halves), _mm256_load_si256(halves + 1)};
 }
+inline I16x32 load_any(const void* from) {
+  const auto* halves = static_cast<const __m256i*>(from);
+  return {_mm256_loadu_si256(halves), _mm256_loadu_si256(halves + 1)};
+}
+inline void store_codes(std::int16_t* to, I16x32 x) {
+  auto* halves = reinterpret_cast<__m256i*>(to);
+  _mm256_store_si256(halves, x.low);
+  _mm256_store_si256(halves + 1, x.high);
+}
+/// Two codes, for each of 16 columns.
+inline I16x32 broadcast_pair(const std::int16_t* from) {
+  std::int32_t pair;
+  std::memcpy(&pair, from, sizeof pair);
+  const __m256i all = _mm256_set1_epi32(pair);
+  return {all, all};
+}
+inline I16x32 add(I16x32 a, int b) {
+  const __m256i all = _mm256_set1_epi16(static_cast<short>(b));
+  return {_mm256_add_epi16(a.low, all), _mm256_add_epi16(a.high, all)};
+}
+inline __m256i shift_right(__m256i x, int shift) {
+  return shift == 0 ? x : shift > 0 ? _mm256_srli_epi16(x, shift) : _mm256_slli_epi16(x, -shift);
+}
+/// `count` bits from bit `shift` on.
+inline I16x32 bits(I16x32 x, int shift, int count) {
+  const I16x32 low{shift_right(x.low, shift), shift_right(x.high, shift)};
+  if (shift + count == 16) return low;
+  const __m256i mask = _mm256_set1_epi16(static_cast<short>((1 << count) - 1));
+  return {_mm256_and_si256(low.low, mask), _mm256_and_si256(low.high, mask)};
+}
+/// x with the bits of `more` at `mask` once it is shifted to the right, or to the left.
+inline I16x32 with_bits(I16x32 x, I16x32 more, int shift, int mask) {
+  const __m256i masks = _mm256_set1_epi16(static_cast<short>(mask));
+  return {_mm256_or_si256(x.low, _mm256_and_si256(shift_right(more.low, shift), masks)),
+          _mm256_or_si256(x.high, _mm256_and_si256(shift_right(more.high, shift), masks))};
+}
+inline I16x32 low_bytes(I16x32 x) {
+  return {_mm256_srai_epi16(_mm256_slli_epi16(x.low, 8), 8),
+          _mm256_srai_epi16(_mm256_slli_epi16(x.high, 8), 8)};
+}
+inline I16x32 high_bytes(I16x32 x) {
+  return {_mm256_srai_epi16(x.low, 8), _mm256_srai_epi16(x.high, 8)};
+}
+inline I16x32 look_up(const std::int8_t* table, I16x32 codes) {
+  const __m256i bytes =
+      _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(table)));
+  // The high bytes are zero and find the table's first; they are shifted away.
+  return low_bytes({_mm256_shuffle_epi8(bytes, codes.low), _mm256_shuffle_epi8(bytes, codes.high)});
+}
 inline GroupScales group_scales(Bytes16 x) {
   GroupScales scales;
   _mm256_store_si256(reinterpret_cast<__m256i*>(scales.v), _mm256_cvtepi8_epi16(x.v));
@@ -115,6 +174,13 @@ inline I32x16 dot(I16x32 a, I16x32 b) {
 inline I32x16 dot_add(I32x16 sums, I16x32 a, I16x32 b) {
   const I32x16 more = dot(a, b);
   return {_mm256_add_epi32(sums.low, more.low), _mm256_add_epi32(sums.high, more.high)};
+}
+inline I32x16 add(I32x16 a, I32x16 b) {
+  return {_mm256_add_epi32(a.low, b.low), _mm256_add_epi32(a.high, b.high)};
+}
+/// Of whole numbers.
+inline I32x16 to_int(F32x16 x) {
+  return {_mm256_cvtps_epi32(x.low), _mm256_cvtps_epi32(x.high)};
 }
 inline F32x16 to_float(I32x16 x) {
   return {_mm256_cvtepi32_ps(x.low), _mm256_cvtepi32_ps(x.high)};

@@ -27,6 +27,10 @@ struct GroupScales {
 
 // Rows and columns of weights that are computed together; 32 registers.
 inline constexpr int kQuantRows = 8, kQuantColumns = 2;
+// For weights in panels: rows that take codes straight from them, how far loops are unrolled, and
+// the rows and panels that are computed together, with a sum of integers and one of floats each.
+inline constexpr int kFewRows = 4, kUnrolledParts = 8, kUnrolledPairs = 16;
+inline constexpr int kUnpackedRows = 6, kUnpackedPanels = 2;
 
 inline Bytes16 two_words(std::uint64_t low, std::uint64_t high) {
   return {_mm_set_epi64x(static_cast<long long>(high), static_cast<long long>(low))};
@@ -43,6 +47,12 @@ inline Bytes16 add(Bytes16 a, int b) {
 }
 inline Bytes16 bits(Bytes16 x, int shift, int mask) {
   return {_mm_and_si128(_mm_srli_epi16(x.v, shift), _mm_set1_epi8(static_cast<char>(mask)))};
+}
+inline Bytes16 bits_up(Bytes16 x, int shift, int mask) {
+  return {_mm_and_si128(_mm_slli_epi16(x.v, shift), _mm_set1_epi8(static_cast<char>(mask)))};
+}
+inline Bytes16 bit_or(Bytes16 a, Bytes16 b) {
+  return {_mm_or_si128(a.v, b.v)};
 }
 inline F32x16 to_float(Bytes16 x) {
   return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(x.v))};
@@ -87,6 +97,47 @@ inline I16x32 widen(Bytes32 x) {
 inline I16x32 load_codes(const std::int16_t* from) {
   return {_mm512_load_si512(from)};
 }
+inline I16x32 load_any(const void* from) {
+  return {_mm512_loadu_si512(from)};
+}
+inline void store_codes(std::int16_t* to, I16x32 x) {
+  _mm512_store_si512(to, x.v);
+}
+/// Two codes, for each of 16 columns.
+inline I16x32 broadcast_pair(const std::int16_t* from) {
+  std::int32_t pair;
+  std::memcpy(&pair, from, sizeof pair);
+  return {_mm512_set1_epi32(pair)};
+}
+inline I16x32 add(I16x32 a, int b) {
+  return {_mm512_add_epi16(a.v, _mm512_set1_epi16(static_cast<short>(b)))};
+}
+/// `count` bits from bit `shift` on.
+inline I16x32 bits(I16x32 x, int shift, int count) {
+  const __m512i low = shift == 0 ? x.v : _mm512_srli_epi16(x.v, static_cast<unsigned>(shift));
+  if (shift + count == 16) return {low};
+  return {_mm512_and_si512(low, _mm512_set1_epi16(static_cast<short>((1 << count) - 1)))};
+}
+/// x with the bits of `more` at `mask` once it is shifted to the right, or to the left.
+inline I16x32 with_bits(I16x32 x, I16x32 more, int shift, int mask) {
+  constexpr int kOrAnd = 0xf8;  // a | (b & c)
+  const __m512i there = shift == 0  ? more.v
+                        : shift > 0 ? _mm512_srli_epi16(more.v, static_cast<unsigned>(shift))
+                                    : _mm512_slli_epi16(more.v, static_cast<unsigned>(-shift));
+  const __m512i masks = _mm512_set1_epi16(static_cast<short>(mask));
+  return {_mm512_ternarylogic_epi64(x.v, there, masks, kOrAnd)};
+}
+inline I16x32 low_bytes(I16x32 x) {
+  return {_mm512_srai_epi16(_mm512_slli_epi16(x.v, 8), 8)};
+}
+inline I16x32 high_bytes(I16x32 x) {
+  return {_mm512_srai_epi16(x.v, 8)};
+}
+inline I16x32 look_up(const std::int8_t* table, I16x32 codes) {
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));
+  const __m512i shorts = _mm512_castsi256_si512(_mm256_cvtepi8_epi16(bytes));
+  return {_mm512_permutexvar_epi16(codes.v, shorts)};
+}
 inline GroupScales group_scales(Bytes16 x) {
   return {_mm512_castsi256_si512(_mm256_cvtepi8_epi16(x.v))};
 }
@@ -103,6 +154,13 @@ inline I32x16 dot_add(I32x16 sums, I16x32 a, I16x32 b) {
 }
 inline I32x16 dot(I16x32 a, I16x32 b) {
   return {_mm512_madd_epi16(a.v, b.v)};
+}
+inline I32x16 add(I32x16 a, I32x16 b) {
+  return {_mm512_add_epi32(a.v, b.v)};
+}
+/// Of whole numbers.
+inline I32x16 to_int(F32x16 x) {
+  return {_mm512_cvtps_epi32(x.v)};
 }
 inline F32x16 to_float(I32x16 x) {
   return {_mm512_cvtepi32_ps(x.v)};

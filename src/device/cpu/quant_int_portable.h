@@ -34,6 +34,10 @@ struct GroupScales {
 
 // Rows and columns of weights that are computed together; 16 registers, four to an I32x16.
 inline constexpr int kQuantRows = 2, kQuantColumns = 1;
+// For weights in panels: rows that take codes straight from them, how far loops are unrolled, and
+// the rows and panels that are computed together, with a sum of integers and one of floats each.
+inline constexpr int kFewRows = 0, kUnrolledParts = 1, kUnrolledPairs = 2;
+inline constexpr int kUnpackedRows = 2, kUnpackedPanels = 1;
 
 inline Bytes16 two_words(std::uint64_t low, std::uint64_t high) {
   const std::uint64_t words[2] = {low, high};
@@ -64,6 +68,12 @@ inline Bytes16 add(Bytes16 a, int b) {
 }
 inline Bytes16 bits(Bytes16 x, int shift, int mask) {
   return {shift_right(x.v, shift) & static_cast<std::int8_t>(mask)};
+}
+inline Bytes16 bits_up(Bytes16 x, int shift, int mask) {
+  return {shift_left(x.v, shift) & static_cast<std::int8_t>(mask)};
+}
+inline Bytes16 bit_or(Bytes16 a, Bytes16 b) {
+  return {a.v | b.v};
 }
 inline F32x16 to_float(Bytes16 x) {
   return each([&](int i) {
@@ -141,6 +151,55 @@ inline I16x32 load_codes(const std::int16_t* from) {
   std::memcpy(&x, from, sizeof x);
   return x;
 }
+inline I16x32 load_any(const void* from) {
+  I16x32 x;
+  std::memcpy(&x, from, sizeof x);
+  return x;
+}
+inline void store_codes(std::int16_t* to, const I16x32& x) {
+  std::memcpy(to, &x, sizeof x);
+}
+template <class F>
+inline I16x32 each_shorts(const F& f) {
+  return {{f(0), f(1), f(2), f(3)}};
+}
+/// Two codes, for each of 16 columns.
+inline I16x32 broadcast_pair(const std::int16_t* from) {
+  const std::int16_t a = from[0], b = from[1];
+  const EightShorts all{a, b, a, b, a, b, a, b};
+  return {{all, all, all, all}};
+}
+inline I16x32 add(const I16x32& a, int b) {
+  return each_shorts([&](int i) { return a.v[i] + static_cast<std::int16_t>(b); });
+}
+inline EightShorts shift_right(EightShorts x, int shift) {
+  const auto all = reinterpret_cast<EightUnsigned>(x);
+  return reinterpret_cast<EightShorts>(shift >= 0 ? all >> static_cast<std::uint16_t>(shift)
+                                                  : all << static_cast<std::uint16_t>(-shift));
+}
+/// `count` bits from bit `shift` on.
+inline I16x32 bits(const I16x32& x, int shift, int count) {
+  const auto mask = static_cast<std::int16_t>((1 << count) - 1);
+  return each_shorts([&](int i) { return shift_right(x.v[i], shift) & mask; });
+}
+/// x with the bits of `more` at `mask` once it is shifted to the right, or to the left.
+inline I16x32 with_bits(const I16x32& x, const I16x32& more, int shift, int mask) {
+  const auto all = static_cast<std::int16_t>(mask);
+  return each_shorts([&](int i) { return x.v[i] | (shift_right(more.v[i], shift) & all); });
+}
+inline I16x32 low_bytes(const I16x32& x) {
+  return each_shorts([&](int i) { return shift_right(x.v[i], -8) >> 8; });
+}
+inline I16x32 high_bytes(const I16x32& x) {
+  return each_shorts([&](int i) { return x.v[i] >> 8; });
+}
+inline I16x32 look_up(const std::int8_t* table, const I16x32& codes) {
+  return each_shorts([&](int i) {
+    EightShorts found{};
+    for (int lane = 0; lane < 8; ++lane) found[lane] = table[codes.v[i][lane] & 15];
+    return found;
+  });
+}
 inline GroupScales group_scales(Bytes16 x) {
   GroupScales scales;
   for (int i = 0; i < 16; ++i) scales.v[i] = x.v[i];
@@ -170,6 +229,14 @@ inline I32x16 dot_add(const I32x16& sums, const I16x32& a, const I16x32& b) {
   const I32x16 more = dot(a, b);
   return {
       {sums.v[0] + more.v[0], sums.v[1] + more.v[1], sums.v[2] + more.v[2], sums.v[3] + more.v[3]}};
+}
+inline I32x16 add(const I32x16& a, const I32x16& b) {
+  return {{a.v[0] + b.v[0], a.v[1] + b.v[1], a.v[2] + b.v[2], a.v[3] + b.v[3]}};
+}
+/// Of whole numbers.
+inline I32x16 to_int(const F32x16& x) {
+  return {{__builtin_convertvector(x.v[0], FourInts), __builtin_convertvector(x.v[1], FourInts),
+           __builtin_convertvector(x.v[2], FourInts), __builtin_convertvector(x.v[3], FourInts)}};
 }
 inline F32x16 to_float(const I32x16& x) {
   return each([&](int i) { return __builtin_convertvector(x.v[i], Four); });

@@ -31,7 +31,9 @@ void round(const float* x, std::int64_t count, RoundedBlock& to) {
   for (std::int64_t i = 0; i < count; i += kLanes) {
     const F32x16 codes = round_even(divide(load16(x + i), broadcast(to.scale)));
     store_i16(to.codes + i, codes);
-    to.sums[i / kRoundedGroup] = sum_lanes(codes);
+    const float sum = sum_lanes(codes);
+    to.sums[i / kRoundedGroup] = sum;
+    to.pair_sums[i / (2 * kRoundedGroup)] += sum;
   }
 }
 

@@ -9,6 +9,7 @@
 #include "device/cpu/parallel.h"
 #include "device/cpu/quant.h"
 #include "device/cpu/types.h"
+#include "tensor/block_panels.h"
 #include "tensor/blocks.h"
 #include "tensor/quantize.h"
 
@@ -78,14 +79,14 @@ struct GatherTable {
   BlockSink sink;
 
   void copy(const std::byte* table, std::int64_t id, std::byte* out, std::int64_t to) const {
-    const std::byte* from = table + offset_of(id);
+    const std::byte* from = table + (is_block(spec.dtype) ? 0 : offset_of(id));
     alignas(64) float dequantized[kBlock];
     BlockBuffer scratch, out_scratch;
     for (std::int64_t i = 0; i < row_elements; i += kBlock) {
       const std::int64_t n = std::min(kBlock, row_elements - i);
       const void* loaded = dequantized;
       if (is_block(spec.dtype)) {
-        dequantize_row(spec.dtype, from + heddle::row_bytes(spec.dtype, i), dequantized, n);
+        dequantize(table, id, i, n, dequantized);
       } else {
         loaded = row.load(from, i, n, scratch);
       }
@@ -104,6 +105,21 @@ struct GatherTable {
   std::size_t item = 0;  // bytes of a computed element of the output
 
  private:
+  /// Elements [first, first + n) of row `id`, of a block type.
+  void dequantize(const std::byte* table, std::int64_t id, std::int64_t first, std::int64_t n,
+                  float* to) const {
+    if (!panels) {
+      const std::byte* from = table + id * row_stride + heddle::row_bytes(spec.dtype, first);
+      return dequantize_row(spec.dtype, from, to, n);
+    }
+    const std::int64_t block = info(spec.dtype).block_elements;
+    const std::byte* panel = table + static_cast<std::size_t>(id / kPanelRows * kPanelRows) *
+                                         heddle::row_bytes(spec.dtype, row_elements);
+    std::byte blocks[kBlock * 2];  // no block type takes more than two bytes an element
+    unpack_block_row(spec.dtype, panel, id % kPanelRows, first / block, n / block, blocks);
+    dequantize_row(spec.dtype, blocks, to, n);
+  }
+
   std::int64_t offset_of(std::int64_t id) const {
     if (!panels) return id * row_stride;
     const auto bytes = static_cast<std::int64_t>(item_size(spec.dtype));
