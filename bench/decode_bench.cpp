@@ -4,45 +4,22 @@
 //   decode_bench [DEVICE]      vulkan:0 by default
 #include <fmt/format.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <vector>
 
 #include "heddle/device.h"
 #include "heddle/error.h"
-#include "heddle/gguf.h"
 #include "heddle/llm.h"
+#include "measure.h"
+#include "stacked_model.h"
 
 namespace heddle {
 namespace {
 
 constexpr std::uint32_t kLayers = 24;
 constexpr int kWarmUp = 20, kTokens = 300;
-
-std::filesystem::path write_model() {
-  const std::filesystem::path path =
-      std::filesystem::temp_directory_path() / fmt::format("heddle-24-layers-{}.gguf", ::getpid());
-  const gguf::File file = llm::Model::bundled()->file();
-  gguf::Writer writer;
-  for (const auto& [key, value] : file.metadata().entries()) writer.metadata().set(key, value);
-  writer.metadata().set("qwen2.block_count", kLayers);
-  for (const gguf::Tensor& tensor : file.tensors()) {
-    const std::string_view name = tensor.name;
-    if (!name.starts_with("blk.")) {
-      writer.add_tensor(tensor.name, tensor.dtype, tensor.shape, tensor.data);
-    }
-    if (!name.starts_with("blk.0.")) continue;
-    for (std::uint32_t layer = 0; layer < kLayers; ++layer) {
-      writer.add_tensor(fmt::format("blk.{}.{}", layer, name.substr(6)), tensor.dtype, tensor.shape,
-                        tensor.data);
-    }
-  }
-  writer.write(path);
-  return path;
-}
 
 double thread_seconds() {
   timespec now{};
@@ -52,11 +29,6 @@ double thread_seconds() {
 
 double wall_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-double median(std::vector<double> values) {
-  std::ranges::nth_element(values, values.begin() + static_cast<long>(values.size() / 2));
-  return values[values.size() / 2];
 }
 
 std::uint64_t dispatches(const DeviceCounts& counts) {
@@ -87,7 +59,7 @@ void measure(const std::shared_ptr<llm::Model>& model, Device& device, bool fuse
     return static_cast<double>(to - from) / kTokens;
   };
   fmt::print("{:<9} {:>12.0f} {:>10.0f} {:>12.2f} {:>10} {:>18.1f} {:>16.1f}\n",
-             fuse ? "fused" : "unfused", 1e6 * median(thread), 1e6 * median(wall),
+             fuse ? "fused" : "unfused", 1e6 * bench::median(thread), 1e6 * bench::median(wall),
              each(before.submissions, after.submissions), after.recorded - before.recorded,
              each(dispatches(before), dispatches(after)) / kLayers,
              each(before.barriers, after.barriers) / kLayers);
@@ -95,14 +67,12 @@ void measure(const std::shared_ptr<llm::Model>& model, Device& device, bool fuse
 
 int run(const char* device_name) {
   Device& device = find_device(device_name);
-  const std::filesystem::path path = write_model();
-  const std::shared_ptr<llm::Model> model = llm::Model::open(path);
+  const std::shared_ptr<llm::Model> model = stacked_model(kLayers);
   fmt::print("{}: {}, {} layers, medians of {} tokens\n", device.name(), device.describe().hardware,
              kLayers, kTokens);
   fmt::print("{:<9} {:>12} {:>10} {:>12} {:>10} {:>18} {:>16}\n", "", "thread us", "wall us",
              "submissions", "recorded", "dispatches/layer", "barriers/layer");
   for (const bool fuse : {true, false}) measure(model, device, fuse);
-  std::filesystem::remove(path);
   return 0;
 }
 

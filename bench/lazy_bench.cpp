@@ -1,7 +1,6 @@
 // What lazy evaluation costs beyond the work: nanoseconds per node to build and to evaluate graphs
 // of scalar additions, the smallest work there is. Medians of several runs.
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <functional>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "heddle/ops.h"
+#include "measure.h"
 
 namespace heddle {
 namespace {
@@ -18,15 +18,7 @@ constexpr int kNodes = 100'000;
 constexpr int kRuns = 15;
 
 double nanoseconds(const std::function<void()>& body) {
-  const auto start = std::chrono::steady_clock::now();
-  body();
-  const std::chrono::duration<double, std::nano> taken = std::chrono::steady_clock::now() - start;
-  return taken.count() / kNodes;
-}
-
-double median(std::vector<double> values) {
-  std::ranges::nth_element(values, values.begin() + values.size() / 2);
-  return values[values.size() / 2];
+  return 1e9 * bench::seconds(body) / kNodes;
 }
 
 /// `build` gives the arrays to evaluate; they die within the time for evaluation.
@@ -39,7 +31,7 @@ void measure(const std::string& name, const std::function<std::vector<Array>()>&
     dying.push_back(nanoseconds([&] { results.clear(); }));
   }
   std::printf("%-28s build %6.0f ns  eval %6.0f ns  free %6.0f ns a node\n", name.c_str(),
-              median(building), median(evaluating), median(dying));
+              bench::median(building), bench::median(evaluating), bench::median(dying));
 }
 
 std::vector<Array> chain() {

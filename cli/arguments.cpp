@@ -1,6 +1,7 @@
 #include "cli/arguments.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -102,7 +103,8 @@ void add_devices(CLI::App& app, ModelArguments& model) {
 void add_report(CLI::App& app, bool& report) {
   app.add_flag("--report", report,
                "Say on standard error what the devices did: dispatches by kernel, submissions, "
-               "recordings, barriers, copies, and ops that ran on the CPU instead");
+               "recordings, barriers, copies, ops that ran on the CPU instead, and the splits of a "
+               "step");
 }
 
 void add_context(CLI::App& app, ModelArguments& model) {
@@ -126,8 +128,7 @@ void add_context(CLI::App& app, ModelArguments& model) {
   app.add_flag("--lazy", context.lazy, "Run the model's array code node by node, without plans");
 }
 
-void add_sampling(CLI::App& app, RunArguments& arguments) {
-  llm::SamplerOptions& sampler = arguments.generate.sampler;
+void add_sampling(CLI::App& app, llm::SamplerOptions& sampler) {
   app.add_option("--temp", sampler.temperature, "Temperature; 0: always the likeliest token")
       ->capture_default_str()
       ->check(not_negative());
@@ -147,8 +148,19 @@ void add_sampling(CLI::App& app, RunArguments& arguments) {
   app.add_option("--repeat-last-n", sampler.repeat_last_n, "How many tokens are recent")
       ->capture_default_str()
       ->check(whole(0));
-  app.add_option("--seed", arguments.seed, "Seed of the choices; random if not given")
-      ->check(seed());
+}
+
+template <class Seed>
+void add_seed(CLI::App& app, Seed& value) {
+  app.add_option("--seed", value, "Seed of the choices; random if not given")->check(seed());
+}
+
+void add_limits(CLI::App& app, std::int64_t& max_tokens, std::vector<std::string>& stop) {
+  app.add_option("-n,--n-predict", max_tokens, "Tokens to generate at most; -1: until the end")
+      ->capture_default_str()
+      ->check(whole(-1));
+  app.add_option("--stop", stop, "Stop before this text; may be given more than once")
+      ->allow_extra_args(false);
 }
 
 void add_run(Program& program) {
@@ -156,19 +168,59 @@ void add_run(Program& program) {
   add_context(*app, arguments->model);
   app->add_option("-p,--prompt", arguments->prompt,
                   "The text to continue; without it, or with -, standard input");
-  app->add_option("-n,--n-predict", arguments->generate.max_tokens,
-                  "Tokens to generate at most; -1: until the end")
-      ->capture_default_str()
-      ->check(whole(-1));
-  app->add_option("--stop", arguments->generate.stop,
-                  "Stop before this text; may be given more than once")
-      ->allow_extra_args(false);
-  add_sampling(*app, *arguments);
+  add_limits(*app, arguments->generate.max_tokens, arguments->generate.stop);
+  add_sampling(*app, arguments->generate.sampler);
+  add_seed(*app, arguments->seed);
+  auto* grammar = app->add_option("--grammar-file", arguments->grammar_file,
+                                  "Only texts of the grammar (GBNF) in this file");
+  app->add_option("--json-schema,--json-schema-file", arguments->json_schema_file,
+                  "Only JSON that is valid under the schema in this file")
+      ->excludes(grammar);
   app->add_flag_callback(
       "--no-echo", [a = arguments] { a->echo = false; }, "Leave the prompt out of the output");
   app->add_flag("--parse-special", arguments->parse_special,
                 "Let text such as <|im_end|> in the prompt be the token it names");
   add_report(*app, arguments->report);
+  add_observe(*app, arguments->observe);
+}
+
+/// The options that were given, by the names of settings in a conversation's file.
+std::set<std::string> given_settings(const CLI::App& app) {
+  std::set<std::string> given;
+  for (const CLI::Option* option : app.get_options()) {
+    std::string name = option->get_single_name();
+    std::ranges::replace(name, '-', '_');
+    if (option->count() > 0) given.insert(std::move(name));
+  }
+  return given;
+}
+
+void add_chat(Program& program) {
+  auto [app, arguments] = program.add("chat", "Talk with a model, turn by turn", chat);
+  add_context(*app, arguments->model);
+  ChatSettings& settings = arguments->settings.values;
+  auto* system = app->add_option("--system", arguments->system,
+                                 "What the model is told before the conversation");
+  app->add_option_function<std::string>(
+         "--system-file", [a = arguments](const std::string& path) { a->system = read_file(path); },
+         "The same, from a file")
+      ->excludes(system);
+  app->add_option("--chat-template", arguments->template_path,
+                  "A file with the chat template (Jinja) to use instead of the model's own");
+  app->add_option("--session", arguments->session,
+                  "Keep the conversation in this file, whatever happens, and go on with what is "
+                  "there; settings given here count more than the file's");
+  app->add_flag_callback(
+      "--no-history", [a = arguments] { a->keeps_history = false; },
+      "Keep no history of what is typed");
+  add_limits(*app, settings.max_tokens, settings.stop);
+  add_sampling(*app, settings.sampler);
+  add_seed(*app, settings.sampler.seed);
+  app->parse_complete_callback(
+      [app = app, a = arguments] { a->settings.given = given_settings(*app); });
+  app->footer(
+      "Standard input that is no terminal has a message a line. /help lists what can be "
+      "typed.");
   add_observe(*app, arguments->observe);
 }
 
@@ -271,6 +323,58 @@ void add_compare(Program& program) {
       ->check(not_negative());
 }
 
+std::string listed(const std::vector<std::string_view>& names) {
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+/// A type that weights can have, by its name.
+void add_weight_type(CLI::App& app, const char* name, const char* description,
+                     std::optional<DType>& type) {
+  const auto check = [](const std::string& text) {
+    const std::optional<DType> dtype = dtype_from_name(text);
+    const bool sound = dtype && (is_block(*dtype) || *dtype == DType::f32 || *dtype == DType::f16 ||
+                                 *dtype == DType::bf16);
+    return sound ? std::string() : fmt::format("'{}' is no type such as f16, q8_0 or q6_K", text);
+  };
+  app.add_option_function<std::string>(
+         name, [&type](const std::string& text) { type = dtype_from_name(text); }, description)
+      ->check(CLI::Validator(check, ""));
+}
+
+void add_model_file(CLI::App& app, llm::ModelFileOptions& options) {
+  app.add_option("-t,--threads", options.threads,
+                 "Threads; 0: HEDDLE_THREADS, or all processors this process may use")
+      ->check(whole(0, 1024));
+  app.add_flag("--pure", options.pure, "All matrices in the one format, none in a better one");
+  add_weight_type(app, "--output-tensor-type",
+                  "What output.weight is to be, or the embedding where it serves as output",
+                  options.output_type);
+  add_weight_type(app, "--token-embedding-type", "What token_embd.weight is to be",
+                  options.embedding_type);
+}
+
+void add_synth(Program& program) {
+  auto [app, arguments] = program.add(
+      "synth", "Write a model of random weights in a real one's shape, to measure with", synth);
+  app->add_option("SHAPE", arguments->shape, listed(llm::model_shape_names()))->required();
+  app->add_option("TYPE", arguments->type, listed(llm::file_type_names()))->required();
+  app->add_option("OUT", arguments->output, "The GGUF file to write")->required();
+  app->add_option("--seed", arguments->seed, "The same seed, the same weights")
+      ->capture_default_str()
+      ->check(seed());
+  add_model_file(*app, arguments->options);
+}
+
+void add_quantize(Program& program) {
+  auto [app, arguments] =
+      program.add("quantize", "Write a model file with its weights in another type", quantize);
+  app->add_option("IN", arguments->input, "A GGUF file; of a split one, the first part")
+      ->required();
+  app->add_option("OUT", arguments->output, "The GGUF file to write")->required();
+  app->add_option("TYPE", arguments->type, listed(llm::file_type_names()))->required();
+  add_model_file(*app, arguments->options);
+}
+
 void add_serve_limits(CLI::App& app, ServeArguments& arguments) {
   app.add_option("--parallel", arguments.parallel, "Texts in work at once")
       ->capture_default_str()
@@ -317,6 +421,7 @@ void add_serve(Program& program) {
   app->add_option("--chat-template", arguments->chat_template,
                   "A file with a chat template (Jinja), instead of the model's own");
   add_serve_limits(*app, *arguments);
+  add_observe(*app, arguments->observe);
 }
 
 /// llama.cpp's short names of several letters, which the parser would read as one letter and its
@@ -324,7 +429,7 @@ void add_serve(Program& program) {
 std::vector<std::string> spelled_out(int argc, char** argv) {
   static const std::map<std::string, std::string> names{
       {"-ngl", "--gpu-layers"}, {"-dev", "--device"}, {"-np", "--parallel"}};
-  static const std::set<std::string> any_text{"-p", "--prompt", "--stop"};
+  static const std::set<std::string> any_text{"-p", "--prompt", "--stop", "--system"};
   std::vector<std::string> arguments;
   for (int i = 1; i < argc; ++i) {
     const auto name = names.find(argv[i]);
@@ -355,12 +460,15 @@ std::function<int()> parse_arguments(int argc, char** argv) {
   program.app.set_version_flag("--version", "heddle " HEDDLE_VERSION);
   program.app.require_subcommand(1);
   add_run(program);
+  add_chat(program);
   add_info(program);
   add_plan(program);
   add_bench(program);
   add_tokenize(program);
   add_template(program);
   add_logits(program);
+  add_synth(program);
+  add_quantize(program);
   add_compare(program);
   add_serve(program);
   program.add("settings", "List what the environment can set, and its values now", settings_list);

@@ -8,9 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "cli/chat_file.h"
 #include "cli/compare_dumps.h"
 #include "cli/observe.h"
 #include "heddle/llm.h"
+#include "heddle/model_file.h"
 
 namespace heddle::cli {
 
@@ -38,6 +40,7 @@ struct RunArguments {
   ModelArguments model;
   std::optional<std::string> prompt;  // none, or "-": from standard input
   llm::GenerateOptions generate;
+  std::string grammar_file, json_schema_file;  // one of them at most
   std::optional<std::uint64_t> seed;
   bool echo = true;
   bool parse_special = false;
@@ -45,6 +48,17 @@ struct RunArguments {
   ObserveArguments observe;
 };
 int run(const RunArguments& arguments);
+
+struct ChatArguments {
+  ModelArguments model;
+  std::string template_path;  // empty: the model's own
+  std::optional<std::string> system;
+  std::string session;  // a file; empty: none
+  GivenSettings settings;
+  bool keeps_history = true;
+  ObserveArguments observe;
+};
+int chat(const ChatArguments& arguments);
 
 struct InfoArguments {
   std::string path;
@@ -92,6 +106,19 @@ struct LogitsArguments {
 };
 int logits(const LogitsArguments& arguments);
 
+struct SynthArguments {
+  std::string shape, type, output;
+  std::uint64_t seed = 1;
+  llm::ModelFileOptions options;
+};
+int synth(const SynthArguments& arguments);
+
+struct QuantizeArguments {
+  std::string input, output, type;
+  llm::ModelFileOptions options;
+};
+int quantize(const QuantizeArguments& arguments);
+
 struct ServeArguments {
   ModelArguments model;
   std::string host = "127.0.0.1";
@@ -104,6 +131,7 @@ struct ServeArguments {
   std::size_t max_body = std::size_t{8} << 20;  // bytes
   std::size_t connections = 256;
   double timeout = 60, drain = 30;  // seconds
+  ObserveArguments observe;
 };
 int serve(const ServeArguments& arguments);
 

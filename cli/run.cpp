@@ -1,14 +1,13 @@
 // heddle run: a prompt, and what the model makes of it.
 #include <unistd.h>
 
-#include <algorithm>
-#include <random>
 #include <utility>
 
 #include "base/check.h"
 #include "base/system.h"
 #include "cli/commands.h"
 #include "cli/device_report.h"
+#include "cli/generation.h"
 #include "cli/interrupt.h"
 #include "cli/model.h"
 #include "cli/output.h"
@@ -31,22 +30,14 @@ std::string prompt_of(const RunArguments& arguments) {
   return given && *given != "-" ? *given : prompt_from_input();
 }
 
-std::uint64_t random_seed() {
-  std::random_device device;
-  return std::uint64_t{device()} << 32 | device();
-}
-
-double rate(std::int64_t tokens, double seconds) {
-  return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
-}
-
 void print_figures(const llm::Context& context, const llm::GenerateResult& result) {
   const llm::Context::MemoryUse memory = context.memory();
   fmt::print(stderr,
              "prompt {} tokens, {:.1f} tokens/s; generated {} tokens, {:.1f} tokens/s; memory: "
              "weights {}, KV {}, arenas {}, peak {}\n",
-             result.prompt_tokens, rate(result.prompt_tokens, result.prompt_seconds),
-             result.generated_tokens, rate(result.generated_tokens, result.generate_seconds),
+             result.prompt_tokens, tokens_per_second(result.prompt_tokens, result.prompt_seconds),
+             result.generated_tokens,
+             tokens_per_second(result.generated_tokens, result.generate_seconds),
              bytes_text(memory.weights), bytes_text(memory.kv), bytes_text(memory.arenas),
              bytes_text(peak_memory()));
 }
@@ -79,17 +70,6 @@ class Story {
   char last_ = '\n';
 };
 
-/// Makes the plans, and has the weights read and packed, before anything is measured.
-void warm_up(llm::Context& context, llm::SequenceId sequence, std::span<const TokenId> prompt) {
-  if (prompt.empty()) return;
-  if (!context.options().lazy) {
-    const auto tokens = static_cast<std::int64_t>(prompt.size());
-    context.plan_for(std::min(tokens, context.options().chunk));
-  }
-  context.step(sequence, prompt.first(1));
-  context.truncate(sequence, 0);
-}
-
 llm::GenerateOptions with_seed(const RunArguments& arguments) {
   llm::GenerateOptions options = arguments.generate;
   options.sampler.seed = arguments.seed ? *arguments.seed : random_seed();
@@ -97,9 +77,17 @@ llm::GenerateOptions with_seed(const RunArguments& arguments) {
   return options;
 }
 
+std::shared_ptr<const Grammar> grammar_of(const RunArguments& arguments) {
+  if (!arguments.grammar_file.empty()) return Grammar::from_gbnf(read_file(arguments.grammar_file));
+  if (!arguments.json_schema_file.empty())
+    return Grammar::from_json_schema(read_file(arguments.json_schema_file));
+  return nullptr;
+}
+
 }  // namespace
 
 int run(const RunArguments& arguments) {
+  const std::shared_ptr<const Grammar> grammar = grammar_of(arguments);
   const std::string prompt = prompt_of(arguments);
   Progress progress;
   progress.show("opening the model");
@@ -113,6 +101,7 @@ int run(const RunArguments& arguments) {
   progress.clear();
   const DeviceReport report(context);
   llm::GenerateOptions options = with_seed(arguments);
+  options.grammar = grammar;
   const InterruptScope interrupt;
   options.progress = [&](std::int64_t done, std::int64_t all) {
     progress.show(fmt::format("prompt: {} of {} tokens", done, all));
@@ -120,7 +109,7 @@ int run(const RunArguments& arguments) {
   };
   Story story(arguments.echo ? prompt : "", progress);
   llm::GenerateResult result;
-  Watching watching(context, arguments.observe);
+  Watching watching(context.options(), arguments.observe);
   watching.during([&] {
     result = llm::generate(context, sequence, tokens, options, [&](std::string_view text) {
       story.add(text);
@@ -133,7 +122,11 @@ int run(const RunArguments& arguments) {
   }
   print_figures(context, result);
   watching.finish();
-  if (arguments.report) fmt::print(stderr, "{}", report.text());
+  if (arguments.report) {
+    fmt::print(stderr, "{}{}{}", report.text(),
+               splits_of_step(context, std::max<std::int64_t>(result.prompt_tokens, 1)),
+               result.generated_tokens > 1 ? splits_of_step(context, 1) : "");
+  }
   return result.reason == llm::StopReason::cancelled ? kInterrupted : kOk;
 }
 

@@ -35,7 +35,8 @@ struct EngineOptions {
   /// begin in the same way.
   std::int64_t max_cached = 32;
   /// Beside texts that are being written, a step takes as many prompt tokens as are computed in
-  /// about this time (at least 16), so that a long prompt does not hold them up.
+  /// about this time (at least 16), so that a long prompt does not hold them up; where there are
+  /// none, in ten times as long (at least 128).
   double step_seconds = 0.1;
   /// Called on the engine's thread before each step, with how many there were; what it throws is
   /// that step's failure. For tests, which inject faults.
@@ -116,7 +117,7 @@ class Ticket {
   /// Has `ready` called whenever `next` has something to give after it had nothing, and at once if
   /// it has now: on a thread that the engine keeps for this. For event loops, which must not wait
   /// in `next`. It must not block, or the notices of others are late (their texts are not); what it
-  /// throws cancels this request.
+  /// throws cancels this request. A call may still go on when the ticket is dropped.
   void notify(std::function<void()> ready);
   /// Ends the request, queued or running, with StopReason::cancelled; what it held is free before
   /// the engine's next step. Does nothing if it has ended. Never blocks.

@@ -16,6 +16,7 @@
 
 #include "heddle/executable.h"
 #include "heddle/gguf.h"
+#include "heddle/grammar.h"
 #include "heddle/tokenizer.h"
 
 namespace heddle::llm {
@@ -247,6 +248,9 @@ struct GenerateOptions {
   std::int64_t max_tokens = -1;   // -1: until the end token or the end of the context
   std::vector<std::string> stop;  // texts that end it, not given out
   SamplerOptions sampler;
+  /// What the text after the prompt may be; none: anything. It ends where nothing can follow. Costs
+  /// some tens of milliseconds at the beginning, and throws what GrammarMatcher does.
+  std::shared_ptr<const Grammar> grammar;
   Context::Progress progress;  // of the prompt; returning false stops it
 };
 

@@ -91,7 +91,8 @@ struct ObservedRecord {
 
 /// Is told of runs. Calls come from the threads that run, one at a time for one observer; runs of
 /// several threads interleave. They are part of the run, and lengthen it, but no record's times.
-/// What an observer runs itself goes unobserved.
+/// What an observer runs itself goes unobserved; the Executable and the states of the run that it
+/// is told of are in use, and not to be touched.
 class Observer {
  public:
   virtual ~Observer() = default;

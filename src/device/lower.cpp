@@ -58,7 +58,9 @@ class Legalizer {
  public:
   explicit Legalizer(Device& device) : device_(device) {}
 
-  Legal run(const Op& op, std::span<const OperandSpec> inputs, int depth);
+  /// `known` is what `infer` gives, if somebody has asked it.
+  Legal run(const Op& op, std::span<const OperandSpec> inputs, std::span<const TensorSpec> known,
+            int depth);
 
  private:
   bool with_copies(const Op& op, std::span<const OperandSpec> inputs,
@@ -129,17 +131,18 @@ std::string Legalizer::trouble_with(const Lowered& lowered, std::span<const Oper
       operands.push_back(source.from_input ? inputs[source.index]
                                            : results[source.index][source.output]);
     }
-    const Legal legal = run(step.op, operands, depth + 1);
+    const Legal legal = run(step.op, operands, {}, depth + 1);
     if (legal.how == Legal::How::no) return legal.reason;
     results.push_back(results_of(step.op, operands));
   }
   return {};
 }
 
-Legal Legalizer::run(const Op& op, std::span<const OperandSpec> inputs, int depth) {
+Legal Legalizer::run(const Op& op, std::span<const OperandSpec> inputs,
+                     std::span<const TensorSpec> known, int depth) {
   Legal legal;
-  const std::vector<TensorSpec> specs = specs_of(inputs);
-  const std::vector<OperandSpec> outputs = output_operands(op, infer(op, specs));
+  const std::vector<OperandSpec> outputs =
+      known.empty() ? output_operands(op, infer(op, specs_of(inputs))) : output_operands(op, known);
   if (is_leaf(op) || (is_view(op) && view_of(op, inputs[0]))) {
     legal.how = Legal::How::direct;
     return legal;
@@ -158,7 +161,7 @@ Legal Legalizer::run(const Op& op, std::span<const OperandSpec> inputs, int dept
     reason = std::move(prepared.reason);
   }
   legal.reason = fmt::format("{} on {}: {}", name(op), device_.name(), reason);
-  std::optional<Lowered> lowered = lower(op, specs);
+  std::optional<Lowered> lowered = lower(op, specs_of(inputs));
   if (!lowered) return legal;
   if (depth >= kMaxDepth) {
     legal.reason += fmt::format("; lowered {} times over without an end", depth);
@@ -189,8 +192,9 @@ std::optional<Lowered> lower(const Op& op, std::span<const TensorSpec> inputs) {
       op);
 }
 
-Legal legalize(Device& device, const Op& op, std::span<const OperandSpec> inputs) {
-  return Legalizer(device).run(op, inputs, 0);
+Legal legalize(Device& device, const Op& op, std::span<const OperandSpec> inputs,
+               std::span<const TensorSpec> outputs) {
+  return Legalizer(device).run(op, inputs, outputs, 0);
 }
 
 }  // namespace heddle

@@ -48,6 +48,7 @@ struct Legal {
   Lowered lowered;
   std::string reason;
 };
-Legal legalize(Device& device, const Op& op, std::span<const OperandSpec> inputs);
+Legal legalize(Device& device, const Op& op, std::span<const OperandSpec> inputs,
+               std::span<const TensorSpec> outputs = {});
 
 }  // namespace heddle

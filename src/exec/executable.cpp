@@ -6,7 +6,6 @@
 
 #include "base/check.h"
 #include "base/failure.h"
-#include "base/settings.h"
 #include "base/team.h"
 #include "exec/bindings.h"
 #include "exec/held_states.h"
@@ -60,18 +59,6 @@ struct Compiled {
   explicit Compiled(Plan p)
       : plan(std::move(p)), states(state_users(plan)), inputs(plan.placed.graph, states) {}
 };
-
-bool verify_by_default() {
-#ifdef HEDDLE_DEBUG
-  return true;
-#else
-  return settings().verify;
-#endif
-}
-
-}  // namespace
-
-namespace {
 
 /// What one Executable has on its devices, until one of them is lost.
 struct OnDevices {
@@ -221,6 +208,7 @@ struct Executable::Impl {
     std::vector<Ref<Completion>> ends;
     std::shared_ptr<const Failure> failure;
     try {
+      if (watched) watched->begin(there->node_recordings);
       const auto& [bindings, recordings, feeds, node_recordings] = *there;
       for (std::size_t s = 0; s < recordings.size(); ++s) {
         ends.push_back(submit_split(plan().splits[s], *recordings[s], ends, held, watched));
@@ -245,7 +233,7 @@ struct Executable::Impl {
 std::shared_ptr<Executable> Executable::compile(const Graph& graph, const CompileOptions& options,
                                                 Ref<Parameters> parameters) {
   Plan plan = plan_graph(graph, options);
-  if (options.verify.value_or(verify_by_default())) verify(plan);
+  if (verifies(options)) verify(plan);
   if (!parameters) parameters = make_ref<Parameters>();
   auto compiled = std::make_shared<const Compiled>(std::move(plan));
   return std::shared_ptr<Executable>(

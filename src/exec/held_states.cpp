@@ -1,22 +1,16 @@
 #include "exec/held_states.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "base/check.h"
-#include "exec/planner.h"
 
 namespace heddle {
 
 namespace {
 
-std::vector<std::uint32_t> slots_of(const Plan& plan, SlotKind kind, const std::string& name) {
-  std::vector<std::uint32_t> found;
-  for (std::uint32_t s = 0; s < plan.slots.size(); ++s) {
-    if (plan.slots[s].kind == kind && plan.slots[s].name == name) found.push_back(s);
-  }
-  return found;
-}
+using UsersByName = std::map<std::string, StateUser, std::less<>>;
 
 bool chooses_rows_by_data(const Op& op, std::size_t input) {
   const bool writes =
@@ -24,17 +18,27 @@ bool chooses_rows_by_data(const Op& op, std::size_t input) {
   return std::holds_alternative<Attend>(op) || (writes && input == 0);
 }
 
+/// Per node, whose memory its first output is, or is a part of: views and writes have their
+/// source's.
+std::vector<NodeId> roots_of(const Graph& graph) {
+  std::vector<NodeId> roots(graph.nodes.size());
+  for (NodeId n = 0; n < graph.nodes.size(); ++n) {
+    const GraphNode& node = graph.nodes[n];
+    roots[n] = is_view(node.op) || writes_state(node.op) ? roots[node.inputs[0].node] : n;
+  }
+  return roots;
+}
+
 /// Clears `by_data` of states that some op reads or writes as a whole.
-void find_whole_uses(const Graph& graph, std::vector<StateUser>& users) {
-  const auto memory = trace_memory(graph);
+void find_whole_uses(const Graph& graph, UsersByName& users) {
+  const std::vector<NodeId> roots = roots_of(graph);
   for (const GraphNode& node : graph.nodes) {
     if (node.dead) continue;
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      const ValueId root = memory[node.inputs[i].node][node.inputs[i].output].root;
-      const auto* ref = std::get_if<StateRef>(&graph.node(root).op);
+      const auto* ref = std::get_if<StateRef>(&graph.nodes[roots[node.inputs[i].node]].op);
       if (!ref || chooses_rows_by_data(node.op, i)) continue;
-      const auto user = std::ranges::find(users, ref->name, &StateUser::name);
-      if (user != users.end()) user->by_data = false;
+      const auto user = users.find(ref->name);
+      if (user != users.end()) user->second.by_data = false;
     }
   }
 }
@@ -43,21 +47,30 @@ void find_whole_uses(const Graph& graph, std::vector<StateUser>& users) {
 
 std::vector<StateUser> state_users(const Plan& plan) {
   const Graph& graph = plan.placed.graph;
-  std::vector<StateUser> users;
-  for (const Slot& slot : plan.slots) {
+  UsersByName users;
+  for (std::uint32_t s = 0; s < plan.slots.size(); ++s) {
+    const Slot& slot = plan.slots[s];
     if (slot.kind != SlotKind::state) continue;
-    if (std::ranges::find(users, slot.name, &StateUser::name) != users.end()) continue;
-    StateUser& user = users.emplace_back();
+    StateUser& user = users[slot.name];
     user.name = slot.name;
     user.spec = slot.operand.spec;
     user.device = slot.device;
-    user.is_written = std::ranges::find(graph.state_updates, slot.name, &Graph::Named::name) !=
-                      graph.state_updates.end();
-    user.slots = slots_of(plan, SlotKind::state, slot.name);
-    user.fed_slots = slots_of(plan, SlotKind::input, slot.name);
+    user.slots.push_back(s);
+  }
+  for (std::uint32_t s = 0; s < plan.slots.size(); ++s) {
+    if (plan.slots[s].kind != SlotKind::input) continue;
+    const auto fed = users.find(plan.slots[s].name);
+    if (fed != users.end()) fed->second.fed_slots.push_back(s);
+  }
+  for (const Graph::Named& update : graph.state_updates) {
+    const auto user = users.find(update.name);
+    if (user != users.end()) user->second.is_written = true;
   }
   find_whole_uses(graph, users);
-  return users;
+  std::vector<StateUser> list;
+  list.reserve(users.size());
+  for (auto& [name, user] : users) list.push_back(std::move(user));
+  return list;
 }
 
 HeldStates::HeldStates(std::span<const StateUser> users, std::span<const Ref<State>> states) {

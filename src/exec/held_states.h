@@ -15,7 +15,7 @@ namespace heddle {
 struct StateUser {
   std::string name;
   TensorSpec spec;  // its rows are the fewest that will do
-  Device* device;
+  Device* device = nullptr;
   bool is_written = false;
   bool by_data = true;                   // rows are chosen by data, so more of them may be bound
   std::vector<std::uint32_t> slots;      // where kernels find it

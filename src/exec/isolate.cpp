@@ -16,13 +16,14 @@ class Isolation {
   explicit Isolation(PlacedGraph placed)
       : old_(std::move(placed)), memory_(trace_memory(old_.graph)) {}
 
-  PlacedGraph apply() {
+  Isolated apply() {
     find_homes();
     find_written();
     find_versions_to_copy();
-    if (to_copy_.empty()) return std::move(old_);
+    if (to_copy_.empty()) return {std::move(old_), std::move(memory_)};
     rebuild();
-    return std::move(new_);
+    auto memory = trace_memory(new_.graph);
+    return {std::move(new_), std::move(memory)};
   }
 
  private:
@@ -145,7 +146,7 @@ class Isolation {
 
 }  // namespace
 
-PlacedGraph isolate_states(PlacedGraph placed) {
+Isolated isolate_states(PlacedGraph placed) {
   return Isolation(std::move(placed)).apply();
 }
 

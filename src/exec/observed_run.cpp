@@ -10,20 +10,38 @@ bool is_barrier(const PlannedStep& step) {
   return std::holds_alternative<PlannedBarrier>(step);
 }
 
+/// The first bytes of what lies there: where the host sees them, or in `copy`. What is made on a
+/// device is copied right after its producer, which has ended: nothing has written over it yet.
+std::span<const std::byte> read(const Bindings& bindings, const Location& at, std::size_t bytes,
+                                std::vector<std::byte>& copy) {
+  const Ref<Buffer>& buffer = bindings.buffer(at.slot);
+  const std::size_t offset = bindings.offset(at.slot) + at.offset;
+  if (buffer->host()) {
+    buffer->wait_for_writes();
+    return {buffer->host() + offset, bytes};
+  }
+  copy.resize(bytes);
+  read_buffer(buffer, offset, copy);
+  return copy;
+}
+
 }  // namespace
 
-const NodeRecordings::List& NodeRecordings::of(const Plan& plan, const Split& split) {
-  List& list = made_[&split];
-  if (!list.empty()) return list;
-  List made;
-  for (const PlannedStep& step : split.steps) {
-    if (is_barrier(step)) continue;
-    Split alone;
-    alone.device = split.device;
-    alone.steps = {PlannedBarrier{}, step};  // after the submission before it
-    made.push_back(record(plan, alone));
+void NodeRecordings::make(const Plan& plan) {
+  for (const auto* splits : {&plan.splits, &plan.feeds}) {
+    for (const Split& split : *splits) {
+      if (made_.contains(&split)) continue;
+      List list;
+      for (const PlannedStep& step : split.steps) {
+        if (is_barrier(step)) continue;
+        Split alone;
+        alone.device = split.device;
+        alone.steps = {PlannedBarrier{}, step};  // after the submission before it
+        list.push_back(record(plan, alone));
+      }
+      made_.emplace(&split, std::move(list));
+    }
   }
-  return list = std::move(made);
 }
 
 WatchedRun::WatchedRun(Watchers watchers, const Plan& plan,
@@ -98,11 +116,15 @@ void WatchedRun::tell_of_inputs() {
   }
 }
 
+void WatchedRun::begin(NodeRecordings& recordings) {
+  recordings.make(plan_);
+  tell_of_inputs();
+}
+
 Ref<Completion> WatchedRun::run_split(std::size_t index, const Split& split, Stream& stream,
-                                      const Bindings& bindings, NodeRecordings& recordings) {
+                                      const Bindings& bindings, const NodeRecordings& recordings) {
   last_end_ = nullptr;
-  if (splits_run_++ == 0) tell_of_inputs();
-  const NodeRecordings::List& list = recordings.of(plan_, split);
+  const NodeRecordings::List& list = recordings.of(split);
   const std::vector<std::uint32_t>& nodes = run_.plan->splits[index].nodes;
   std::size_t next = 0;
   for (const PlannedStep& step : split.steps) {
@@ -130,8 +152,6 @@ void WatchedRun::run_node(std::uint32_t node, const PlannedStep& step, const Rec
        values_of(what, *launch, bindings));
 }
 
-/// What is made on a device is copied right after its producer, which has ended: nothing has
-/// written over it yet.
 std::vector<ObservedValue> WatchedRun::values_of(const ObservedNode& node,
                                                  const PlannedLaunch& launch,
                                                  const Bindings& bindings) {
@@ -142,18 +162,16 @@ std::vector<ObservedValue> WatchedRun::values_of(const ObservedNode& node,
     if (!is_contiguous(at.operand) || !is_wanted(node, o)) continue;
     ObservedValue value{o, at.operand.spec, {}};
     if (!value.spec.shape.empty()) value.spec.shape[0] = costs_.rows(launch.node, o);
-    const std::size_t bytes = byte_size(value.spec);
-    const Ref<Buffer>& buffer = bindings.buffer(at.slot);
-    const std::size_t offset = bindings.offset(at.slot) + at.offset;
-    if (buffer->host()) {
-      buffer->wait_for_writes();
-      value.bytes = {buffer->host() + offset, bytes};
-    } else {
-      copies_[o].resize(bytes);
-      read_buffer(buffer, offset, copies_[o]);
-      value.bytes = copies_[o];
+    try {
+      value.bytes = read(bindings, at, byte_size(value.spec), copies_[o]);
+      values.push_back(std::move(value));
+    } catch (...) {  // the node has done its work: only those who wanted to see it are the worse
+      for (const auto& watched : watchers_) {
+        watched->tell([&](Observer& observer) {
+          if (observer.wants(run_, node, o)) throw;
+        });
+      }
     }
-    values.push_back(std::move(value));
   }
   return values;
 }

@@ -12,12 +12,14 @@
 
 namespace heddle {
 
-/// A recording for each node of each split, made when first needed.
+/// A recording for each node of each split.
 class NodeRecordings {
  public:
   using List = std::vector<std::unique_ptr<Recording>>;
+  /// Makes those that are missing.
+  void make(const Plan& plan);
   /// Of the split's launches and copies, in order.
-  const List& of(const Plan& plan, const Split& split);
+  const List& of(const Split& split) const { return made_.at(&split); }
 
  private:
   std::map<const Split*, List> made_;
@@ -33,10 +35,12 @@ class WatchedRun {
   WatchedRun(const WatchedRun&) = delete;
   WatchedRun& operator=(const WatchedRun&) = delete;
 
+  /// Comes before the first split, while no stream has anything that waits to be submitted.
+  void begin(NodeRecordings& recordings);
   /// Runs split `index` (feeds come after the others) on `stream`, which has been ordered after
   /// what the split waits for. Throws what a node throws, or fails with.
   Ref<Completion> run_split(std::size_t index, const Split& split, Stream& stream,
-                            const Bindings& bindings, NodeRecordings& recordings);
+                            const Bindings& bindings, const NodeRecordings& recordings);
   /// What an error of `run_split` may have left in flight; null if there is nothing.
   const Ref<Completion>& in_flight() const noexcept { return last_end_; }
   void finish(std::shared_ptr<const Failure> failure);
@@ -56,7 +60,6 @@ class WatchedRun {
   const RunCosts costs_;
   ObservedRun run_;
   Ref<Completion> last_end_;
-  std::size_t splits_run_ = 0;
   bool finished_ = false;
   std::vector<std::vector<std::byte>> copies_;  // of one node's outputs, where the host sees none
 };

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/settings.h"
 #include "exec/plan.h"
+#include "op/format.h"
 
 namespace heddle {
 
@@ -27,8 +28,8 @@ struct Storage {
 
 class Planner {
  public:
-  explicit Planner(PlacedGraph placed)
-      : memory_(trace_memory(placed.graph)), plan_{.placed = std::move(placed)} {
+  explicit Planner(Isolated isolated)
+      : memory_(std::move(isolated.memory)), plan_{.placed = std::move(isolated.placed)} {
     for (NodeId n = 0; n < graph().nodes.size(); ++n) {
       if (const auto* input = std::get_if<Input>(&graph().nodes[n].op))
         input_nodes_[input->name] = n;
@@ -284,13 +285,14 @@ class Planner {
   std::shared_ptr<const Kernel> prepare(NodeId n) const {
     const GraphNode& node = graph().nodes[n];
     std::vector<OperandSpec> inputs, outputs;
+    inputs.reserve(node.inputs.size());
     for (const ValueId v : node.inputs) inputs.push_back(memory(v).operand);
     for (std::uint32_t o = 0; o < node.outputs.size(); ++o)
       outputs.push_back(memory({n, o}).operand);
     Prepared prepared = device_of(n)->prepare_cached(node.op, inputs, outputs);
     require(bool(prepared), ErrorCode::backend,
-            "planner: {} was placed on {}, which refuses it: {}", to_string(node.op),
-            device_of(n)->name(), prepared.reason);
+            "planner: {} was placed on {}, which refuses it: {}", node.op, device_of(n)->name(),
+            prepared.reason);
     return std::move(prepared.kernel);
   }
 
@@ -565,10 +567,21 @@ Plan make_plan(PlacedGraph placed) {
   return Planner(isolate_states(std::move(placed))).make();
 }
 
+bool verifies(const CompileOptions& options) {
+#ifdef HEDDLE_DEBUG
+  return options.verify.value_or(true);
+#else
+  return options.verify.value_or(settings().verify);
+#endif
+}
+
 Plan plan_graph(const Graph& graph, const CompileOptions& options) {
   const PassOptions passes{options.devices.empty() ? default_devices() : options.devices,
-                           options.pin, options.fuse && settings().fuse,
-                           options.repack && settings().repack, options.strict_pins};
+                           options.pin,
+                           options.fuse && settings().fuse,
+                           options.repack && settings().repack,
+                           options.strict_pins,
+                           verifies(options)};
   return make_plan(prepare_graph(graph, passes));
 }
 

@@ -19,9 +19,17 @@ struct Memory {
 /// The memory of every value, by node and output.
 std::vector<std::vector<Memory>> trace_memory(const Graph& graph);
 
+struct Isolated {
+  PlacedGraph placed;
+  std::vector<std::vector<Memory>> memory;  // of its values
+};
+
 /// Copies state versions that something outside the state's chain on its own device reads: another
 /// device, or the caller as an output (a later run may write the state before the caller looks).
-PlacedGraph isolate_states(PlacedGraph placed);
+Isolated isolate_states(PlacedGraph placed);
+
+/// Whether a plan that these options make is verified.
+bool verifies(const CompileOptions& options);
 
 /// The graph's plan as `options` and the settings would have it: all that compiling decides.
 Plan plan_graph(const Graph& graph, const CompileOptions& options);

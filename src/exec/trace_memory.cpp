@@ -1,6 +1,7 @@
 #include "base/check.h"
 #include "exec/planner.h"
 #include "heddle/device.h"
+#include "op/format.h"
 
 namespace heddle {
 
@@ -16,7 +17,7 @@ std::vector<std::vector<Memory>> trace_memory(const Graph& graph) {
         continue;
       }
       require(view.has_value(), ErrorCode::backend, "planner: node {} {} cannot be a view of {}", n,
-              to_string(node.op), to_string(base.operand));
+              node.op, base.operand);
       memory[n].push_back({base.root,
                            base.source,
                            base.offset + static_cast<std::size_t>(view->offset_bytes),

@@ -18,6 +18,7 @@ bool as_it_is(const Legal& legal) {
 std::vector<OperandSpec> operands_of(const std::vector<std::vector<OperandSpec>>& layouts,
                                      const GraphNode& node) {
   std::vector<OperandSpec> operands;
+  operands.reserve(node.inputs.size());
   for (const ValueId input : node.inputs) operands.push_back(layouts[input.node][input.output]);
   return operands;
 }
@@ -27,9 +28,9 @@ bool runs(const GraphNode& node) {
 }
 
 /// A feed writes over a state in place, after everything else: it cannot be taken apart.
-Legal ask(Device& device, const Op& op, const std::vector<OperandSpec>& operands) {
-  Legal legal = legalize(device, op, operands);
-  if (legal.how != Legal::How::lowered || !std::holds_alternative<Feed>(op)) return legal;
+Legal ask(Device& device, const GraphNode& node, const std::vector<OperandSpec>& operands) {
+  Legal legal = legalize(device, node.op, operands, node.outputs);
+  if (legal.how != Legal::How::lowered || !std::holds_alternative<Feed>(node.op)) return legal;
   Legal refused;
   refused.reason = fmt::format("feed on {}: it has no kernel of its own", device.name());
   return refused;
@@ -84,7 +85,7 @@ Choice DeviceChoices::first_able(const std::vector<Device*>& candidates, const A
 }
 
 Legal DeviceChoices::ask_as_written(Device& device, NodeId id) {
-  return ask(device, graph_.nodes[id].op, operands_of(layouts_, graph_.nodes[id]));
+  return ask(device, graph_.nodes[id], operands_of(layouts_, graph_.nodes[id]));
 }
 
 /// The state's device, once it is known; where several nodes write the state, it is the best of
@@ -125,7 +126,7 @@ Choice DeviceChoices::choose(NodeId id, const std::vector<OperandSpec>& operands
     return {};
   }
   const std::vector<Device*> candidates = candidates_of_writer(id);
-  const Ask ask_device = [&](Device& device) { return ask(device, node.op, operands); };
+  const Ask ask_device = [&](Device& device) { return ask(device, node, operands); };
   Choice choice = first_able(candidates, ask_device, &refusal.reasons);
   if (choice.device) return choice;
   if (candidates.empty()) {
@@ -144,7 +145,7 @@ Device* DeviceChoices::choose_for_copy(const GraphNode& copy, const OperandSpec&
     candidates.insert(candidates.begin(), made_on);
   }
   std::vector<std::string> reasons;
-  const Ask ask_device = [&](Device& device) { return ask(device, copy.op, {operand}); };
+  const Ask ask_device = [&](Device& device) { return ask(device, copy, {operand}); };
   const Choice choice = first_able(candidates, ask_device, &reasons);
   require(choice.device != nullptr, ErrorCode::unsupported,
           "no device can make {} contiguous, as a view of it needs: {}", to_string(operand),
@@ -161,7 +162,7 @@ Device* DeviceChoices::device_for_all(const std::vector<NodeId>& nodes) const {
   for (Device* device : known) {
     const bool all = std::ranges::all_of(nodes, [&](NodeId id) {
       const GraphNode& node = graph_.nodes[id];
-      return ask(*device, node.op, operands_of(layouts_, node)).how != Legal::How::no;
+      return ask(*device, node, operands_of(layouts_, node)).how != Legal::How::no;
     });
     if (all) return device;
   }

@@ -81,15 +81,17 @@ bool Fusion::is_worthwhile(std::initializer_list<NodeId> parts, const Op& fused,
   const std::vector<OperandSpec> layouts = layouts_of(inputs);
   std::vector<TensorSpec> specs;
   for (const OperandSpec& layout : layouts) specs.push_back(layout.spec);
-  if (!try_infer(fused, specs)) return false;
+  const auto outputs = try_infer(fused, specs);
+  if (!outputs) return false;
 
   for (Device* device : candidate_devices(first, options_)) {
-    const Legal legal = legalize(*device, fused, layouts);
+    const Legal legal = legalize(*device, fused, layouts, *outputs);
     if (legal.how == Legal::How::direct) return true;
     std::size_t copies_of_parts = 0;
     bool runs_parts = true;
     for (const NodeId part : parts) {
-      const Legal of_part = legalize(*device, node(part).op, layouts_of(node(part).inputs));
+      const GraphNode& one = node(part);
+      const Legal of_part = legalize(*device, one.op, layouts_of(one.inputs), one.outputs);
       runs_parts = runs_parts && of_part.how != Legal::How::no;
       copies_of_parts += copies(of_part);
     }

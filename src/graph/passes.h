@@ -28,6 +28,8 @@ struct PassOptions {
   bool fuse = true;
   bool repack = true;
   bool strict_pins = true;  // else the CPU runs what a node's pinned device cannot
+  /// Whether the result is checked again, as plans are: it follows from the graph, which always is.
+  bool check_result = true;
 };
 
 /// How each value of each node lies: views by strides, Repack's output packed, all else contiguous

@@ -42,6 +42,7 @@ class Placer {
 
   std::vector<OperandSpec> layouts_of(const Values& values) const {
     std::vector<OperandSpec> layouts;
+    layouts.reserve(values.size());
     for (const ValueId value : values) layouts.push_back(layouts_[value.node][value.output]);
     return layouts;
   }
@@ -63,10 +64,21 @@ class Placer {
     placement_.push_back(is_leaf(node.op) || is_view(node.op) ? nullptr : device);
   }
 
-  Values add(const Op& op, Values inputs, Device* device, Device* pin) {
+  std::vector<TensorSpec> specs_of(const Values& values) const {
     std::vector<TensorSpec> specs;
-    for (const ValueId input : inputs) specs.push_back(rebuild_.graph().spec(input));
-    const NodeId id = rebuild_.add({op, std::move(inputs), infer(op, specs), pin, false});
+    specs.reserve(values.size());
+    for (const ValueId value : values) specs.push_back(rebuild_.graph().spec(value));
+    return specs;
+  }
+
+  Values add(const Op& op, Values inputs, Device* device, Device* pin) {
+    std::vector<TensorSpec> outputs = infer(op, specs_of(inputs));
+    return add_known(op, std::move(inputs), std::move(outputs), device, pin);
+  }
+
+  Values add_known(const Op& op, Values inputs, std::vector<TensorSpec> outputs, Device* device,
+                   Device* pin) {
+    const NodeId id = rebuild_.add({op, std::move(inputs), std::move(outputs), pin, false});
     note(device);
     Values values;
     for (std::uint32_t i = 0; i < rebuild_.graph().nodes[id].outputs.size(); ++i) {
@@ -93,11 +105,15 @@ class Placer {
     }
     const Choice choice = choices_.choose(id, layouts_of(inputs));
     if (!choice.device) {
-      map(id, add(node.op, std::move(inputs), nullptr, node.pin));  // refused, as will be said
-      return;
+      map(id, add_known(node.op, std::move(inputs), node.outputs, nullptr, node.pin));
+      return;  // refused, as will be said
     }
     if (writes_state(node.op)) inputs[0] = writable(inputs[0], choice.device, node.pin);
-    map(id, emit(*choice.device, node.pin, node.op, std::move(inputs), choice.legal));
+    if (choice.legal.how == Legal::How::direct) {
+      map(id, add_known(node.op, std::move(inputs), node.outputs, choice.device, node.pin));
+    } else {
+      map(id, emit(*choice.device, node.pin, node.op, std::move(inputs), choice.legal));
+    }
   }
 
   void map(NodeId id, const Values& values) {
@@ -152,7 +168,9 @@ class Placer {
 
   Values emit_view(const GraphNode& node, const Values& inputs) {
     const ValueId source = inputs[0];
-    if (view_of(node.op, layouts_of(inputs)[0])) return add(node.op, inputs, nullptr, node.pin);
+    if (view_of(node.op, layouts_[source.node][source.output])) {
+      return add_known(node.op, inputs, node.outputs, nullptr, node.pin);
+    }
     const GraphNode copy{Contiguous{}, node.inputs, {rebuild_.graph().spec(source)}, node.pin};
     Device* device = choices_.choose_for_copy(copy, layouts_of(inputs)[0], maker_device(source));
     return {emit_view(node.op, source, device, node.pin)};

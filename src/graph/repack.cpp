@@ -1,4 +1,5 @@
 // Weights in the layouts that their readers like best.
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <unordered_map>
@@ -14,12 +15,12 @@ namespace {
 
 class Repacker {
  public:
-  explicit Repacker(const PlacedGraph& placed)
-      : from_(placed), layouts_(value_layouts(placed.graph)) {}
+  explicit Repacker(PlacedGraph placed)
+      : from_(std::move(placed)), layouts_(value_layouts(from_.graph)) {}
 
   PlacedGraph run() {
     for (NodeId id = 0; id < from_.graph.nodes.size(); ++id) find_wanted(id);
-    if (wanted_.empty()) return from_;
+    if (wanted_.empty()) return std::move(from_);
     for (NodeId id = 0; id < from_.graph.nodes.size(); ++id) choose(id);
     return rebuild();
   }
@@ -45,18 +46,17 @@ class Repacker {
   void find_wanted(NodeId id) {
     if (!reads_parameters(id)) return;
     const GraphNode& node = from_.graph.nodes[id];
+    if (std::ranges::none_of(node.inputs, [this](ValueId v) { return is_parameter(v); })) return;
+    const std::vector<TensorSpec> specs = input_specs(from_.graph, node);
+    Device& device = *from_.placement[id];
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const ValueId input = node.inputs[i];
       if (!is_parameter(input)) continue;
-      const auto layout = preferred(id, i);
-      if (!layout || !can_repack(*from_.placement[id], input, *layout)) continue;
-      wanted_.try_emplace({input.node, from_.placement[id]}, *layout);
+      const auto layout = device.preferred_layout(node.op, i, specs);
+      if (!layout || !can_repack(device, input, *layout)) continue;
+      preferred_[id].emplace_back(i, *layout);
+      wanted_.try_emplace({input.node, &device}, *layout);
     }
-  }
-
-  std::optional<LayoutKind> preferred(NodeId id, std::size_t operand) const {
-    const GraphNode& node = from_.graph.nodes[id];
-    return from_.placement[id]->preferred_layout(node.op, operand, input_specs(from_.graph, node));
   }
 
   bool can_repack(Device& device, ValueId parameter, LayoutKind layout) const {
@@ -72,7 +72,12 @@ class Repacker {
   void choose(NodeId id) {
     if (!reads_parameters(id)) return;
     const GraphNode& node = from_.graph.nodes[id];
+    const auto is_packed = [&](ValueId v) {
+      return is_parameter(v) && wanted_.contains({v.node, from_.placement[id]});
+    };
+    if (std::ranges::none_of(node.inputs, is_packed)) return;
     std::vector<OperandSpec> operands;
+    operands.reserve(node.inputs.size());
     for (const ValueId input : node.inputs) operands.push_back(layouts_[input.node][input.output]);
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       if (!is_parameter(node.inputs[i])) continue;
@@ -94,8 +99,11 @@ class Repacker {
     const ValueId input = from_.graph.nodes[id].inputs[operand];
     const auto there = wanted_.find({input.node, from_.placement[id]});
     if (there == wanted_.end()) return std::nullopt;
-    const auto layout = preferred(id, operand);
-    if (layout && can_repack(*from_.placement[id], input, *layout)) return layout;
+    if (const auto own = preferred_.find(id); own != preferred_.end()) {
+      for (const auto& [i, layout] : own->second) {
+        if (i == operand) return layout;
+      }
+    }
     return there->second;
   }
 
@@ -108,6 +116,7 @@ class Repacker {
   PlacedGraph rebuild() {
     Rebuild rebuild(from_.graph);
     Placement placement;
+    placement.reserve(from_.placement.size() + forms_.size());
     for (NodeId id = 0; id < from_.graph.nodes.size(); ++id) {
       const NodeId kept = rebuild.keep(id);
       placement.push_back(from_.placement[id]);
@@ -127,9 +136,11 @@ class Repacker {
     return {rebuild.finish(), std::move(placement), {}};
   }
 
-  const PlacedGraph& from_;
+  PlacedGraph from_;
   std::vector<std::vector<OperandSpec>> layouts_;
   std::map<std::pair<NodeId, Device*>, LayoutKind> wanted_;  // the first form that a reader prefers
+  /// By reader: its own wishes that can be had, by operand.
+  std::unordered_map<NodeId, std::vector<std::pair<std::size_t, LayoutKind>>> preferred_;
   std::unordered_map<NodeId, std::vector<std::pair<std::size_t, Packed>>> packed_inputs_;
   std::unordered_map<NodeId, std::map<Packed, ValueId>> forms_;  // by parameter
 };
@@ -137,7 +148,7 @@ class Repacker {
 }  // namespace
 
 PlacedGraph repack_parameters(PlacedGraph graph) {
-  return Repacker(graph).run();
+  return Repacker(std::move(graph)).run();
 }
 
 }  // namespace heddle

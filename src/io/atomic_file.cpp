@@ -17,20 +17,22 @@ namespace {
 
 constexpr std::size_t kMaxWrite = std::size_t{1} << 30;  // Linux writes at most 2 GiB at a time
 
+constexpr const char* kMark = ".tmp-";
+
 /// A name that no other writer uses: the process and a counter tell them apart.
 std::filesystem::path temporary_beside(const std::filesystem::path& path) {
   static std::atomic<unsigned> counter{0};
   std::filesystem::path temporary = path;
-  temporary += fmt::format(".tmp-{}-{}", ::getpid(), counter.fetch_add(1));
+  temporary += fmt::format("{}{}-{}", kMark, ::getpid(), counter.fetch_add(1));
   return temporary;
 }
 
 }  // namespace
 
-AtomicFile::AtomicFile(std::filesystem::path path)
+AtomicFile::AtomicFile(std::filesystem::path path, mode_t mode)
     : path_(std::move(path)), temporary_(temporary_beside(path_)) {
   // Not mkstemp, whose files nobody else may read: here the user's umask decides.
-  fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
   if (fd_ < 0) fail_errno("create");
 }
 
@@ -68,6 +70,20 @@ void AtomicFile::fail_errno(const char* action) const {
 
 void AtomicFile::close_file() {
   if (::close(std::exchange(fd_, -1)) != 0) fail_errno("close");
+}
+
+void remove_abandoned(const std::filesystem::path& path, std::chrono::seconds age) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path parent = path.has_parent_path() ? path.parent_path() : ".";
+  const std::string prefix = path.filename().string() + kMark;
+  const fs::file_time_type oldest = fs::file_time_type::clock::now() - age;
+  for (fs::directory_iterator i(parent, error), end; !error && i != end; i.increment(error)) {
+    if (!i->path().filename().string().starts_with(prefix)) continue;
+    const fs::file_time_type written = i->last_write_time(error);
+    if (!error && written < oldest) fs::remove(i->path(), error);
+    error.clear();
+  }
 }
 
 }  // namespace heddle

@@ -1,6 +1,9 @@
 // Writing a file so that readers see the old one or the whole new one, whatever happens.
 #pragma once
 
+#include <sys/types.h>
+
+#include <chrono>
 #include <cstddef>
 #include <filesystem>
 #include <span>
@@ -13,7 +16,8 @@ namespace heddle {
 /// naming the path and the step that failed.
 class AtomicFile {
  public:
-  explicit AtomicFile(std::filesystem::path path);
+  /// The file's permissions are `mode`, less what the user's umask takes away.
+  explicit AtomicFile(std::filesystem::path path, mode_t mode = 0666);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
@@ -29,5 +33,9 @@ class AtomicFile {
   std::filesystem::path temporary_;
   int fd_ = -1;
 };
+
+/// Removes what writers of `path` left behind that were killed: temporaries that nobody has written
+/// to for so long. What cannot be removed stays.
+void remove_abandoned(const std::filesystem::path& path, std::chrono::seconds age);
 
 }  // namespace heddle

@@ -7,13 +7,12 @@
 #include "io/atomic_file.h"
 #include "io/ggml_types.h"
 #include "io/gguf_format.h"
+#include "io/gguf_stream.h"
 
 namespace heddle::gguf {
 namespace {
 
 constexpr std::size_t kPaddingChunk = 4096;
-
-using Sink = std::function<void(std::span<const std::byte>)>;
 
 class Bytes {
  public:
@@ -47,14 +46,6 @@ class Bytes {
   std::vector<std::byte> data_;
 };
 
-std::uint32_t checked_alignment(const Metadata& metadata) {
-  std::optional<std::string> problem;
-  const std::uint32_t alignment = alignment_of(metadata, problem);
-  require(!problem, ErrorCode::invalid_argument, "gguf::Writer: metadata '{}': {}", kAlignmentKey,
-          problem.value_or(""));
-  return alignment;
-}
-
 void put_metadata(Bytes& bytes, const Metadata& metadata) {
   for (const auto& [key, value] : metadata.entries()) {
     const auto problem = key_problem(key);
@@ -66,7 +57,67 @@ void put_metadata(Bytes& bytes, const Metadata& metadata) {
   }
 }
 
-void pad(const Sink& sink, std::uint64_t position, std::uint32_t alignment) {
+void check_name(const std::string& name, bool is_new) {
+  const auto problem = tensor_name_problem(name);
+  require(!problem, ErrorCode::invalid_argument, "gguf::Writer: tensor {}: {}", quote_name(name),
+          problem.value_or(""));
+  require(is_new, ErrorCode::invalid_argument, "gguf::Writer: tensor {}: name occurs twice",
+          quote_name(name));
+}
+
+}  // namespace
+
+std::uint32_t checked_alignment(const Metadata& metadata) {
+  std::optional<std::string> problem;
+  const std::uint32_t alignment = alignment_of(metadata, problem);
+  require(!problem, ErrorCode::invalid_argument, "gguf::Writer: metadata '{}': {}", kAlignmentKey,
+          problem.value_or(""));
+  return alignment;
+}
+
+std::size_t checked_bytes(const TensorEntry& tensor) {
+  const Shape& shape = tensor.shape;
+  const auto check = [&](bool holds, std::string_view problem) {
+    require(holds, ErrorCode::invalid_argument, "gguf::Writer: tensor {} ({} {}): {}",
+            quote_name(tensor.name), heddle::to_string(tensor.dtype), heddle::to_string(shape),
+            problem);
+  };
+  check(ggml_type_id(tensor.dtype).has_value(), "GGUF has no such type");
+  check(shape.size() <= kMaxTensorDims, "GGUF has at most 4 dimensions");
+  check(std::all_of(shape.begin(), shape.end(), [](auto extent) { return extent > 0; }),
+        "every dimension must be positive");
+  const std::int64_t row = shape.empty() ? 1 : shape.back();
+  check(row % info(tensor.dtype).block_elements == 0, "rows are not made of whole blocks");
+  return row_bytes(tensor.dtype, elements(shape));
+}
+
+std::vector<std::byte> header_bytes(const Metadata& metadata,
+                                    std::span<const TensorEntry> tensors) {
+  const std::uint32_t alignment = checked_alignment(metadata);
+  Bytes header;
+  header.put_raw(kMagic.data(), kMagic.size());
+  header.put(kVersion);
+  header.put<std::uint64_t>(tensors.size());
+  header.put<std::uint64_t>(metadata.entries().size());
+  put_metadata(header, metadata);
+  std::uint64_t offset = 0;
+  std::set<std::string_view> names;
+  for (const TensorEntry& tensor : tensors) {
+    check_name(tensor.name, names.insert(tensor.name).second);
+    const std::size_t bytes = checked_bytes(tensor);
+    header.put(tensor.name);
+    header.put(static_cast<std::uint32_t>(tensor.shape.size()));
+    for (std::size_t i = tensor.shape.size(); i > 0; --i) {
+      header.put(static_cast<std::uint64_t>(tensor.shape[i - 1]));
+    }
+    header.put(*ggml_type_id(tensor.dtype));
+    header.put(offset);
+    offset += align_up(bytes, alignment);
+  }
+  return header.data();
+}
+
+void pad(const ByteSink& sink, std::uint64_t position, std::uint32_t alignment) {
   static constexpr std::byte kZeros[kPaddingChunk]{};
   std::uint64_t left = align_up(position, alignment) - position;
   while (left > 0) {
@@ -76,59 +127,27 @@ void pad(const Sink& sink, std::uint64_t position, std::uint32_t alignment) {
   }
 }
 
-/// Bytes of a tensor that GGUF can hold; throws for the others.
-std::size_t checked_bytes(const std::string& name, DType dtype, const Shape& shape) {
-  const auto check = [&](bool holds, std::string_view problem) {
-    require(holds, ErrorCode::invalid_argument, "gguf::Writer: tensor {} ({} {}): {}",
-            quote_name(name), heddle::to_string(dtype), heddle::to_string(shape), problem);
-  };
-  check(ggml_type_id(dtype).has_value(), "GGUF has no such type");
-  check(shape.size() <= kMaxTensorDims, "GGUF has at most 4 dimensions");
-  check(std::all_of(shape.begin(), shape.end(), [](auto extent) { return extent > 0; }),
-        "every dimension must be positive");
-  const std::int64_t row = shape.empty() ? 1 : shape.back();
-  check(row % info(dtype).block_elements == 0, "rows are not made of whole blocks");
-  return row_bytes(dtype, elements(shape));
-}
-
-}  // namespace
-
 void Writer::add_tensor(std::string name, DType dtype, Shape shape,
                         std::span<const std::byte> data) {
-  const auto problem = tensor_name_problem(name);
-  require(!problem, ErrorCode::invalid_argument, "gguf::Writer: tensor {}: {}", quote_name(name),
-          problem.value_or(""));
-  const std::size_t size = checked_bytes(name, dtype, shape);
+  check_name(name, !names_.contains(name));
+  const std::size_t size = checked_bytes({name, dtype, shape});
   require(data.size() == size, ErrorCode::invalid_argument,
           "gguf::Writer: tensor {} ({} {}): data has {} bytes, must have {}", quote_name(name),
           heddle::to_string(dtype), heddle::to_string(shape), data.size(), size);
-  require(names_.insert(name).second, ErrorCode::invalid_argument,
-          "gguf::Writer: tensor {}: name occurs twice", quote_name(name));
+  names_.insert(name);
   tensors_.push_back({std::move(name), dtype, shape, {data.begin(), data.end()}});
 }
 
-void Writer::emit(const Sink& sink) const {
-  const std::uint32_t alignment = checked_alignment(metadata_);
-  Bytes header;
-  header.put_raw(kMagic.data(), kMagic.size());
-  header.put(kVersion);
-  header.put<std::uint64_t>(tensors_.size());
-  header.put<std::uint64_t>(metadata_.entries().size());
-  put_metadata(header, metadata_);
-  std::uint64_t offset = 0;
+void Writer::emit(const ByteSink& sink) const {
+  std::vector<TensorEntry> entries;
   for (const Pending& tensor : tensors_) {
-    header.put(tensor.name);
-    header.put(static_cast<std::uint32_t>(tensor.shape.size()));
-    for (std::size_t i = tensor.shape.size(); i > 0; --i) {
-      header.put(static_cast<std::uint64_t>(tensor.shape[i - 1]));
-    }
-    header.put(*ggml_type_id(tensor.dtype));
-    header.put(offset);
-    offset += align_up(tensor.data.size(), alignment);
+    entries.push_back({tensor.name, tensor.dtype, tensor.shape});
   }
-  sink(header.data());
+  const std::uint32_t alignment = checked_alignment(metadata_);
+  const std::vector<std::byte> header = header_bytes(metadata_, entries);
+  sink(header);
   if (tensors_.empty()) return;
-  pad(sink, header.data().size(), alignment);
+  pad(sink, header.size(), alignment);
   for (const Pending& tensor : tensors_) {
     sink(tensor.data);
     pad(sink, tensor.data.size(), alignment);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/system.h"
 
 namespace heddle {
 namespace {
@@ -67,7 +68,7 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 }
 
 void MappedFile::prefetch(std::size_t offset, std::size_t size) const noexcept {
-  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t page = page_size();
   offset = std::min(offset, bytes_.size());
   const std::size_t begin = offset / page * page;  // madvise wants whole pages
   const std::size_t end = offset + std::min(size, bytes_.size() - offset);
@@ -79,6 +80,14 @@ void MappedFile::prefetch(std::size_t offset, std::size_t size) const noexcept {
 void MappedFile::unmap() noexcept {
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
   bytes_ = {};
+}
+
+void release_pages(std::span<const std::byte> bytes) noexcept {
+  const std::uintptr_t page = page_size();
+  const auto address = reinterpret_cast<std::uintptr_t>(bytes.data());
+  const std::uintptr_t begin = (address + page - 1) / page * page;
+  const std::uintptr_t end = (address + bytes.size()) / page * page;
+  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
 }  // namespace heddle

@@ -29,4 +29,8 @@ class MappedFile {
   std::span<const std::byte> bytes_;
 };
 
+/// Lets the system take back the memory of those pages that lie wholly in `bytes`, a part of a
+/// mapped file. They can still be read: from the file again.
+void release_pages(std::span<const std::byte> bytes) noexcept;
+
 }  // namespace heddle

@@ -99,7 +99,8 @@ class Header {
 
   void read_type(std::string_view descr) {
     for (const auto& [type, text] : kTypes) {
-      if (descr == text || (descr.substr(1) == text.substr(1) && text[0] == '|')) type_ = type;
+      const bool same_bytes = text[0] == '|' && !descr.empty() && descr.substr(1) == text.substr(1);
+      if (descr == text || same_bytes) type_ = type;
     }
     if (!type_) refuse(fmt::format("its type '{}' is none of the little-endian numbers", descr));
   }

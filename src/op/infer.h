@@ -17,6 +17,14 @@ using Specs = InlineVector<TensorSpec, 2>;  // most ops have one output
 
 std::string to_string(std::span<const TensorSpec> specs);  // "f32[2], i32[]"
 
+}  // namespace heddle
+
+template <>
+struct fmt::formatter<std::span<const heddle::TensorSpec>>
+    : heddle::ToStringFormatter<std::span<const heddle::TensorSpec>> {};
+
+namespace heddle {
+
 /// Kinds of dtypes, as a set.
 enum DTypeSet : unsigned {
   kBool = 1,

@@ -15,7 +15,7 @@ void check_angles(const Operands& in, const RopeAngles& angles, const TensorSpec
   const std::int64_t width = x.shape[2];
   in.check(angles.dims > 0 && angles.dims <= width && angles.dims % 2 == 0,
            "{} of {} features of x {} turn; the number must be even, positive and no larger",
-           angles.dims, width, to_string(x));
+           angles.dims, width, x);
   in.check(std::isfinite(angles.base) && angles.base > 0, "base {}; it must be positive",
            angles.base);
   in.check(std::isfinite(angles.scale), "scale {}", angles.scale);

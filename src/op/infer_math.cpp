@@ -274,7 +274,7 @@ Specs infer_op(const Matmul&, const Operands& in) {
 
 Specs infer_op(const Linear&, const Operands& in) {
   in.check(in.size() >= 2, "takes x and at least one weight, but was given {} ({})", in.size(),
-           to_string(in.all()));
+           in.all());
   in.check_min_rank(0, 1, "x");
   in.check(in[0].dtype == DType::f32, "x is {}; it must be f32", in[0]);
   Specs outputs;

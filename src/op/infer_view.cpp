@@ -94,8 +94,7 @@ Specs infer_op(const Transpose& op, const Operands& in) {
 Shape slice_shape(const Operands& in, const Dims& start, const Dims& stop, const Dims& step) {
   const std::size_t rank = in[0].shape.size();
   in.check(start.size() == rank && stop.size() == rank && step.size() == rank,
-           "start {}, stop {} and step {} do not fit {}", to_string(start), to_string(stop),
-           to_string(step), in[0]);
+           "start {}, stop {} and step {} do not fit {}", start, stop, step, in[0]);
   Shape result(rank, 0);
   for (std::size_t i = 0; i < rank; ++i) {
     check_slice_of_axis(in, start, stop, step, i);
@@ -155,7 +154,7 @@ Specs infer_op(const ExpandDims& op, const Operands& in) {
 
 Specs infer_op(const Depends& op, const Operands& in) {
   in.check(op.values >= 1 && op.values <= static_cast<std::int64_t>(in.size()),
-           "{} values of {} inputs ({})", op.values, in.size(), to_string(in.all()));
+           "{} values of {} inputs ({})", op.values, in.size(), in.all());
   return Specs(in.all().first(static_cast<std::size_t>(op.values)));
 }
 

@@ -10,11 +10,12 @@ namespace heddle::quantize_detail {
 namespace {
 
 constexpr double kLargestF16 = 65504.0;
-// Candidate scales put the extreme value within one gap between levels of the last level.
-constexpr int kCandidates = 21;
+/// Far below what f16 scales can represent; the scales themselves then stay within float.
+constexpr int kLeastExponent = -64;
 
-double trim_of_candidate(int i) {
-  return 2.0 * i / (kCandidates - 1) - 1.0;
+/// Candidate scales put the extreme value within one gap between levels of the last level.
+float trim_of_candidate(int i) {
+  return 2.0f * static_cast<float>(i) / (kCandidates - 1) - 1.0f;
 }
 
 float largest_magnitude(std::span<const float> xs) {
@@ -25,57 +26,22 @@ float largest_magnitude(std::span<const float> xs) {
   return extreme;
 }
 
-struct ScaleFit {
-  double scale = 0;
-  double explained = 0;  // by how much the scale lowers the sum of squares
-};
-
-// The least-squares scale for the codes that `trial` rounds to.
-template <class Levels>
-ScaleFit refine_scale(std::span<const float> xs, double trial, Levels levels) {
-  const double inverse = 1.0 / trial;
-  double xq = 0;
-  double qq = 0;
-  for (const float x : xs) {
-    const double q = levels.value(levels.nearest_code(x * inverse));
-    xq += x * q;
-    qq += q * q;
-  }
-  if (qq == 0) return {};
-  return {xq / qq, xq * xq / qq};
-}
-
-struct Moments {
-  double count, q, qq, x, xq;
-};
-
-Moments moments_of_codes(std::span<const float> xs, Affine trial, int max_code) {
-  Moments sums{static_cast<double>(xs.size()), 0, 0, 0, 0};
-  for (const float x : xs) {
-    const double q = encode(x, trial, max_code);
-    sums.q += q;
-    sums.qq += q * q;
-    sums.x += x;
-    sums.xq += x * q;
-  }
-  return sums;
-}
-
-// The least-squares pair for given codes.
-Affine solve(const Moments& sums, Affine trial, double min_limit) {
-  const double determinant = sums.count * sums.qq - sums.q * sums.q;
-  if (determinant <= 0) return trial;  // one code only: nothing to solve
-  Affine best;
-  best.scale = (sums.count * sums.xq - sums.x * sums.q) / determinant;
-  best.min = (sums.qq * sums.x - sums.q * sums.xq) / determinant;
-  if (best.min > min_limit) {
-    best.min = min_limit;
-    best.scale = (sums.xq - min_limit * sums.q) / sums.qq;
-  }
-  return best.scale > 0 ? best : trial;
-}
-
 }  // namespace
+
+template <int kElements>
+Normalized<kElements>::Normalized(const float* x) {
+  const float extreme = largest_magnitude({x, static_cast<std::size_t>(kElements)});
+  int exponent = 0;
+  std::frexp(extreme, &exponent);
+  exponent = std::max(exponent, kLeastExponent);
+  unit = std::ldexp(1.0, exponent);
+  // Two steps, as 2^-128 and 2^64 are floats but the inverse of a float's largest power is not.
+  const float half = std::ldexp(1.0f, -exponent / 2),
+              rest = std::ldexp(1.0f, -exponent + exponent / 2);
+  for (int i = 0; i < kElements; ++i) values[static_cast<std::size_t>(i)] = x[i] * half * rest;
+}
+template struct Normalized<kSmallBlock>;
+template struct Normalized<kSuperBlock>;
 
 std::uint16_t finite_f16_bits(double value) {
   return f32_to_f16_bits(static_cast<float>(std::clamp(value, -kLargestF16, kLargestF16)));
@@ -92,60 +58,57 @@ double f16_value(std::uint16_t bits) {
   return f16_bits_to_f32(bits);
 }
 
-int Iq4Levels::nearest_code(double value) const {
-  const double doubled = 2 * value;
+int Iq4Levels::nearest_code(float value) const {
+  const float doubled = 2 * value;
   int code = 0;
   for (const int half : {8, 4, 2, 1}) {  // bisection
     const int next = code + half;
-    if (doubled > kIq4Codebook[next - 1] + kIq4Codebook[next]) code = next;
+    const int middle = kIq4Codebook[static_cast<std::size_t>(next - 1)] +
+                       kIq4Codebook[static_cast<std::size_t>(next)];
+    if (doubled > static_cast<float>(middle)) code = next;
   }
   return code;
 }
 
 template <class Levels>
-double fit_scale(std::span<const float> xs, Levels levels) {
-  const double extreme = largest_magnitude(xs);
+float fit_scale(std::span<const float> xs, Levels levels) {
+  const float extreme = largest_magnitude(xs);
   if (extreme == 0) return 0;
-  ScaleFit best;
-  for (const double end : {levels.lowest(), levels.highest()}) {
+  float most = 0, scale = 0;
+  for (const float end : {levels.range().low, levels.range().high}) {
+    Candidates inverse;
     for (int i = 0; i < kCandidates; ++i) {
-      const double reached = end + levels.mean_gap() * trim_of_candidate(i);
-      const ScaleFit fit = refine_scale(xs, extreme / reached, levels);
-      if (fit.explained > best.explained) best = fit;
+      inverse[static_cast<std::size_t>(i)] =
+          (end + levels.mean_gap() * trim_of_candidate(i)) / extreme;
+    }
+    ScaleCandidates fits;
+    fit_scales(xs, inverse, levels.range(), fits);
+    for (std::size_t i = 0; i < kCandidates; ++i) {
+      if (fits.explained[i] <= most) continue;
+      most = fits.explained[i];
+      scale = fits.scale[i];
     }
   }
-  return best.scale;
+  return scale;
 }
 
-template double fit_scale(std::span<const float>, LinearLevels);
-template double fit_scale(std::span<const float>, Iq4Levels);
+template float fit_scale(std::span<const float>, LinearLevels);
+template float fit_scale(std::span<const float>, Iq4Levels);
 
-double squared_error(std::span<const float> xs, Affine affine, int max_code) {
-  double sum = 0;
-  for (const float x : xs) {
-    const double error = x - (affine.scale * encode(x, affine, max_code) + affine.min);
-    sum += error * error;
-  }
-  return sum;
-}
-
-Affine fit_affine(std::span<const float> xs, int max_code, double min_limit) {
+Affine fit_affine(std::span<const float> xs, int max_code, float min_limit) {
   const auto [lowest, highest] = std::minmax_element(xs.begin(), xs.end());
-  const double min = std::min<double>(*lowest, min_limit);
-  const double range = *highest - min;
-  Affine best{0, min};
-  if (range == 0) return best;
-  double least = squared_error(xs, best, max_code);
+  const float min = std::min(*lowest, min_limit);
+  const float range = *highest - min;
+  if (range == 0) return {0, min};
+  AffineCandidates pairs;
+  pairs.min.fill(min);
   for (int i = 0; i < kCandidates; ++i) {
-    const Affine trial{range / (max_code + trim_of_candidate(i)), min};
-    const Affine fit = solve(moments_of_codes(xs, trial, max_code), trial, min_limit);
-    const double error = squared_error(xs, fit, max_code);
-    if (error < least) {
-      least = error;
-      best = fit;
-    }
+    pairs.scale[static_cast<std::size_t>(i)] =
+        range / (static_cast<float>(max_code) + trim_of_candidate(i));
   }
-  return best;
+  fit_affines(xs, static_cast<float>(max_code), min_limit, pairs);
+  const auto best = static_cast<std::size_t>(least_of(pairs.error));
+  return {pairs.scale[best], pairs.min[best]};
 }
 
 }  // namespace heddle::quantize_detail

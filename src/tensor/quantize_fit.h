@@ -1,21 +1,40 @@
-// Finding scales that minimise the squared error of a rounded block. All sums are in double, so
-// that any finite float can be squared.
+// Finding scales that minimise the squared error of a rounded block. Without knowing what a weight
+// will be multiplied by, all errors count alike.
+//
+// Blocks are fitted as multiples of a power of two about their largest magnitude, so that any
+// finite float can be squared: Normalized holds the elements, and `unit`, in which scales are
+// counted while they are searched for.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <span>
 
 #include "tensor/blocks.h"
+#include "tensor/quantize_lanes.h"
 
 namespace heddle::quantize_detail {
 
-/// `value` to the nearest integer in [low, high], halves away from zero.
-inline int round_clamped(double value, int low, int high) {
-  if (value <= low) return low;
-  if (value >= high) return high;
-  return static_cast<int>(value < 0 ? value - 0.5 : value + 0.5);
+template <int kElements>
+struct Normalized {
+  explicit Normalized(const float* x);
+  std::span<const float> part(int begin, int size) const {
+    return {values.data() + begin, static_cast<std::size_t>(size)};
+  }
+  std::array<float, kElements> values;
+  double unit;  // x = unit * values
+};
+extern template struct Normalized<kSmallBlock>;
+extern template struct Normalized<kSuperBlock>;
+
+/// `value`, below 2^22, to the nearest integer in [low, high].
+inline int round_clamped(float value, int low, int high) {
+  if (!(value > static_cast<float>(low))) return low;
+  if (value >= static_cast<float>(high)) return high;
+  constexpr float kMagic = 12582912.0f;  // leaves no room for a fraction; as in quantize_lanes
+  return static_cast<int>((value + kMagic) - kMagic);
 }
 
 /// f16 bits of `value`, saturated so that a scale is never infinite.
@@ -30,59 +49,47 @@ double f16_value(std::uint16_t bits);
 struct LinearLevels {
   int low;
   int high;
-  int nearest_code(double value) const { return round_clamped(value, low, high) - low; }
-  double value(int code) const { return low + code; }
-  double lowest() const { return low; }
-  double highest() const { return high; }
-  double mean_gap() const { return 1; }
+  int nearest_code(float value) const { return round_clamped(value, low, high) - low; }
+  LevelRange range() const {
+    return {LevelKind::linear, static_cast<float>(low), static_cast<float>(high)};
+  }
+  float mean_gap() const { return 1; }
 };
 
 /// iq4's uneven levels.
 struct Iq4Levels {
-  int nearest_code(double value) const;
-  double value(int code) const { return kIq4Codebook[static_cast<std::size_t>(code)]; }
-  double lowest() const { return kIq4Codebook.front(); }
-  double highest() const { return kIq4Codebook.back(); }
-  double mean_gap() const { return (highest() - lowest()) / 15; }
+  int nearest_code(float value) const;
+  LevelRange range() const { return {LevelKind::iq4, kIq4Codebook.front(), kIq4Codebook.back()}; }
+  float mean_gap() const { return (range().high - range().low) / 15; }
 };
 
-/// The code of `x` where a level's value is multiplied by `scale`.
+/// The code of `x` where a level's value is multiplied by 1 / `inverse`; 0 for a scale of 0.
 template <class Levels>
-int encode(float x, double scale, Levels levels) {
-  return levels.nearest_code(scale == 0 ? 0.0 : x / scale);
+int encode(float x, float inverse, Levels levels) {
+  return levels.nearest_code(x * inverse);
 }
-
-template <class Levels>
-double squared_error(std::span<const float> xs, double scale, Levels levels) {
-  double sum = 0;
-  for (const float x : xs) {
-    const double error = x - scale * levels.value(encode(x, scale, levels));
-    sum += error * error;
-  }
-  return sum;
+inline float inverse_or_zero(float scale) {
+  return scale == 0 ? 0 : 1 / scale;
 }
 
 /// The scale, of either sign, that represents `xs` best by `levels`; 0 when all are 0.
 template <class Levels>
-double fit_scale(std::span<const float> xs, Levels levels);
-extern template double fit_scale(std::span<const float>, LinearLevels);
-extern template double fit_scale(std::span<const float>, Iq4Levels);
+float fit_scale(std::span<const float> xs, Levels levels);
+extern template float fit_scale(std::span<const float>, LinearLevels);
+extern template float fit_scale(std::span<const float>, Iq4Levels);
 
 /// x = scale * code + min, with codes in [0, max_code].
 struct Affine {
-  double scale = 0;
-  double min = 0;
+  float scale = 0;
+  float min = 0;
 };
 
-inline int encode(float x, Affine affine, int max_code) {
-  if (affine.scale == 0) return 0;
-  return round_clamped((x - affine.min) / affine.scale, 0, max_code);
+inline int encode(float x, Affine affine, float inverse, int max_code) {
+  return round_clamped((x - affine.min) * inverse, 0, max_code);
 }
-
-double squared_error(std::span<const float> xs, Affine affine, int max_code);
 
 /// The best pair for `xs` with a non-negative scale and a min of at most `min_limit`.
 Affine fit_affine(std::span<const float> xs, int max_code,
-                  double min_limit = std::numeric_limits<double>::infinity());
+                  float min_limit = std::numeric_limits<float>::max());
 
 }  // namespace heddle::quantize_detail

@@ -11,10 +11,12 @@ namespace heddle::quantize_detail {
 
 namespace {
 
+using SuperBlock = Normalized<kSuperBlock>;
+
 template <int kSubBlocks>
-std::span<const float> sub_block(const float* x, int s) {
+std::span<const float> sub_block(const SuperBlock& block, int s) {
   constexpr int kSize = kSuperBlock / kSubBlocks;
-  return {x + s * kSize, static_cast<std::size_t>(kSize)};
+  return block.part(s * kSize, kSize);
 }
 
 using Codes = std::array<std::uint8_t, kSuperBlock>;
@@ -31,38 +33,41 @@ struct ScaleRange {
   int high;
 };
 
-template <class Levels>
-int best_scale(std::span<const float> xs, double d, double wanted, Levels levels,
+/// The best of the scales about `wanted`; of equals, the nearest to it.
+int best_scale(std::span<const float> xs, float d, float wanted, LevelRange levels,
                ScaleRange range) {
   const int middle = round_clamped(wanted / d, range.low, range.high);
-  int best = middle;
-  double least = squared_error(xs, d * middle, levels);
-  for (const int scale : {middle - 1, middle + 1}) {
-    if (scale < range.low || scale > range.high) continue;
-    const double error = squared_error(xs, d * scale, levels);
-    if (error < least) {
-      least = error;
-      best = scale;
-    }
+  std::array<int, kCandidates> tried;
+  Candidates scales, errors;
+  for (int i = 0; i < kCandidates; ++i) {
+    const int step = (i + 1) / 2 * (i % 2 == 0 ? 1 : -1);  // 0, -1, 1, -2, 2, ...
+    const auto at = static_cast<std::size_t>(i);
+    tried[at] = std::clamp(middle + step, range.low, range.high);
+    scales[at] = d * static_cast<float>(tried[at]);
   }
-  return best;
+  scale_errors(xs, scales, levels, errors);
+  return tried[static_cast<std::size_t>(least_of(errors))];
 }
 
 template <int kSubBlocks, class Levels>
 SignedFit<kSubBlocks> fit_signed(const float* x, Levels levels, ScaleRange range) {
-  std::array<double, kSubBlocks> wanted;
-  for (int s = 0; s < kSubBlocks; ++s) wanted[s] = fit_scale(sub_block<kSubBlocks>(x, s), levels);
-  const double extreme = *std::max_element(
-      wanted.begin(), wanted.end(), [](double a, double b) { return std::fabs(a) < std::fabs(b); });
-  SignedFit<kSubBlocks> fit;
-  fit.d = covering_f16_bits(extreme / range.low);
-  const double d = f16_value(fit.d);
+  const SuperBlock block(x);
+  std::array<float, kSubBlocks> wanted;
   for (int s = 0; s < kSubBlocks; ++s) {
-    const auto xs = sub_block<kSubBlocks>(x, s);
-    fit.scales[s] = d == 0 ? 0 : best_scale(xs, d, wanted[s], levels, range);
+    wanted[s] = fit_scale(sub_block<kSubBlocks>(block, s), levels);
+  }
+  const float extreme = *std::max_element(
+      wanted.begin(), wanted.end(), [](float a, float b) { return std::fabs(a) < std::fabs(b); });
+  SignedFit<kSubBlocks> fit;
+  fit.d = covering_f16_bits(block.unit * extreme / range.low);
+  const auto d = static_cast<float>(f16_value(fit.d) / block.unit);
+  for (int s = 0; s < kSubBlocks; ++s) {
+    const auto xs = sub_block<kSubBlocks>(block, s);
+    fit.scales[s] = d == 0 ? 0 : best_scale(xs, d, wanted[s], levels.range(), range);
+    const float inverse = inverse_or_zero(d * static_cast<float>(fit.scales[s]));
     std::uint8_t* codes = fit.codes.data() + s * xs.size();
     for (std::size_t i = 0; i < xs.size(); ++i) {
-      codes[i] = static_cast<std::uint8_t>(encode(xs[i], d * fit.scales[s], levels));
+      codes[i] = static_cast<std::uint8_t>(encode(xs[i], inverse, levels));
     }
   }
   return fit;
@@ -77,55 +82,60 @@ struct AffineFit {  // x = d * scale * code - dmin * min
 };
 
 struct SuperScales {
-  double d;
-  double dmin;
-  Affine operator()(ScaleMin sub) const { return {d * sub.scale, -dmin * sub.min}; }
+  float d;
+  float dmin;
+  Affine operator()(ScaleMin sub) const {
+    return {d * static_cast<float>(sub.scale), -dmin * static_cast<float>(sub.min)};
+  }
 };
 
+/// The best of the pairs about `wanted`; of equals, the nearest to it.
 ScaleMin best_scale_min(std::span<const float> xs, SuperScales super, Affine wanted, int max_code,
                         int max_scale) {
-  const auto rounded = [max_scale](double value, double unit) {
+  const auto rounded = [max_scale](float value, float unit) {
     return unit == 0 ? 0 : round_clamped(value / unit, 0, max_scale);
   };
   const ScaleMin middle{rounded(wanted.scale, super.d), rounded(-wanted.min, super.dmin)};
-  ScaleMin best = middle;
-  double least = squared_error(xs, super(middle), max_code);
-  const auto around = [max_scale](int value) {
-    return ScaleRange{std::max(value - 1, 0), std::min(value + 1, max_scale)};
-  };
-  const ScaleRange scales = around(middle.scale);
-  const ScaleRange mins = around(middle.min);
-  for (int scale = scales.low; scale <= scales.high; ++scale) {
-    for (int min = mins.low; min <= mins.high; ++min) {
-      const double error = squared_error(xs, super({scale, min}), max_code);
-      if (error < least) {
-        least = error;
-        best = {scale, min};
-      }
+  std::array<ScaleMin, kCandidates> tried;
+  tried.fill(middle);
+  constexpr int kSteps[] = {0, -1, 1, -2, 2};
+  AffineCandidates pairs;
+  for (std::size_t i = 0; i < kCandidates; ++i) {
+    if (i < 15) {
+      tried[i].scale = std::clamp(middle.scale + kSteps[i / 5], 0, max_scale);
+      tried[i].min = std::clamp(middle.min + kSteps[i % 5], 0, max_scale);
     }
+    const Affine pair = super(tried[i]);
+    pairs.scale[i] = pair.scale;
+    pairs.min[i] = pair.min;
   }
-  return best;
+  affine_errors(xs, static_cast<float>(max_code), pairs);
+  return tried[static_cast<std::size_t>(least_of(pairs.error))];
 }
 
 template <int kSubBlocks>
 AffineFit<kSubBlocks> fit_affine_blocks(const float* x, int max_code, int max_scale) {
+  const SuperBlock block(x);
   std::array<Affine, kSubBlocks> wanted;
   Affine extreme;
   for (int s = 0; s < kSubBlocks; ++s) {
-    wanted[s] = fit_affine(sub_block<kSubBlocks>(x, s), max_code, 0.0);
+    wanted[s] = fit_affine(sub_block<kSubBlocks>(block, s), max_code, 0.0f);
     extreme.scale = std::max(extreme.scale, wanted[s].scale);
     extreme.min = std::min(extreme.min, wanted[s].min);
   }
   AffineFit<kSubBlocks> fit;
-  fit.d = covering_f16_bits(extreme.scale / max_scale);
-  fit.dmin = covering_f16_bits(-extreme.min / max_scale);
-  const SuperScales super{f16_value(fit.d), f16_value(fit.dmin)};
+  fit.d = covering_f16_bits(block.unit * extreme.scale / max_scale);
+  fit.dmin = covering_f16_bits(block.unit * -extreme.min / max_scale);
+  const SuperScales super{static_cast<float>(f16_value(fit.d) / block.unit),
+                          static_cast<float>(f16_value(fit.dmin) / block.unit)};
   for (int s = 0; s < kSubBlocks; ++s) {
-    const auto xs = sub_block<kSubBlocks>(x, s);
+    const auto xs = sub_block<kSubBlocks>(block, s);
     fit.subs[s] = best_scale_min(xs, super, wanted[s], max_code, max_scale);
+    const Affine affine = super(fit.subs[s]);
+    const float inverse = inverse_or_zero(affine.scale);
     std::uint8_t* codes = fit.codes.data() + s * xs.size();
     for (std::size_t i = 0; i < xs.size(); ++i) {
-      codes[i] = static_cast<std::uint8_t>(encode(xs[i], super(fit.subs[s]), max_code));
+      codes[i] = static_cast<std::uint8_t>(encode(xs[i], affine, inverse, max_code));
     }
   }
   return fit;

@@ -1,4 +1,6 @@
 // GPT-2's byte-level BPE: words, whose bytes merge in the order of the list of merges.
+#include "text/byte_level.h"
+
 #include <array>
 #include <bit>
 #include <span>
@@ -121,9 +123,7 @@ class ByteLevel final : public Model {
         pretokenizer_(rules_),
         merges_(read_merges(vocabulary, metadata)) {
     for (std::size_t b = 0; b < 256; ++b) {
-      std::string text;
-      append_utf8(text, kByteCharacters[b]);
-      const auto id = vocabulary.find(text);
+      const auto id = vocabulary.find(byte_character(static_cast<std::uint8_t>(b)));
       byte_ids_[b] = id && vocabulary.is_ordinary(*id) ? *id : kNoToken;
     }
   }
@@ -180,6 +180,12 @@ class ByteLevel final : public Model {
 };
 
 }  // namespace
+
+std::string byte_character(std::uint8_t byte) {
+  std::string text;
+  append_utf8(text, kByteCharacters[byte]);
+  return text;
+}
 
 std::unique_ptr<Model> make_byte_level(const Vocabulary& vocabulary,
                                        const gguf::Metadata& metadata) {

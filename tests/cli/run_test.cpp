@@ -193,6 +193,29 @@ TEST_F(Endless, AReaderThatGoesEndsItQuietly) {
   EXPECT_THAT(run.err, Not(HasSubstr("heddle:")));
 }
 
+TEST(Run, HoldsTheTextToAGrammarOrSchema) {
+  const auto folder = std::filesystem::temp_directory_path();
+  const std::string schema = (folder / "heddle-run-schema.json").string(),
+                    grammar = (folder / "heddle-run.gbnf").string();
+  std::ofstream(schema) << R"({"type": "object", "properties": {"animal": {"enum": ["fox", "crow"]},
+    "legs": {"type": "integer", "minimum": 2, "maximum": 4}}, "required": ["animal", "legs"]})";
+  std::ofstream(grammar) << "root ::= \" yes\" | \" no\"";
+  const std::vector<std::string> run{"run", "-p", kPrompt, "--temp", "0", "--no-echo"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), run.begin(), run.end());
+    return heddle_program(more);
+  };
+  EXPECT_THAT(with({"--json-schema", schema}).out,
+              testing::MatchesRegex("[{]\"animal\": ?\"(fox|crow)\", ?\"legs\": ?[234][}]\n"));
+  EXPECT_THAT(with({"--grammar-file", grammar}).out, testing::MatchesRegex(" (yes|no)\n"));
+  EXPECT_EQ(with({"--grammar-file", grammar, "--json-schema", schema}).exit_code, 2);
+  const Finished wrong = with({"--grammar-file", schema});
+  EXPECT_EQ(wrong.exit_code, 1);
+  EXPECT_THAT(wrong.err, HasSubstr("grammar, line 1, column 1: expected the name of a rule"));
+  std::filesystem::remove(schema);
+  std::filesystem::remove(grammar);
+}
+
 TEST(Run, AFullDiskIsAnError) {
   if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "skipped: no /dev/full here";
   const std::string command = "'" + heddle_path() + "' run -p Once -n 5 >/dev/full";

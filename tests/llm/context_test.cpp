@@ -135,6 +135,14 @@ TEST_P(ContextTest, OptionsAreChecked) {
   EXPECT_THAT(message_of([&] { llm::Context(model_, o); }, ErrorCode::invalid_argument),
               HasSubstr("q8_0"));
   o = options();
+  o.n_seq_step = 2;
+  EXPECT_THAT(message_of([&] { llm::Context(model_, o); }, ErrorCode::invalid_argument),
+              HasSubstr("n_seq_step"));
+  o = options();
+  o.n_kv = 255;
+  EXPECT_THAT(message_of([&] { llm::Context(model_, o); }, ErrorCode::invalid_argument),
+              HasSubstr("n_kv"));
+  o = options();
   o.chunk = 0;
   EXPECT_THAT(message_of([&] { llm::Context(model_, o); }, ErrorCode::invalid_argument),
               HasSubstr("--chunk"));
@@ -174,6 +182,79 @@ TEST_P(ContextTest, AnEmptyItemAddsNothing) {
   const llm::SequenceId sequence = context.create();
   EXPECT_TRUE(context.step(sequence, {}).empty());
   EXPECT_EQ(context.length(sequence), 0);
+}
+
+TEST_P(ContextTest, MoreSequencesMayBeKeptThanOneStepTakes) {
+  llm::ContextOptions o = options(6);
+  o.n_seq_step = 2;
+  o.n_kv = 6 * 64;
+  const std::vector<TokenId> prompt = tokens("Once upon a time"), left = tokens(" left"),
+                             right = tokens(" right");
+  llm::Context context(model_, o), alone(model_, options());
+  std::vector<llm::SequenceId> sequences;
+  for (int i = 0; i < 6; ++i) sequences.push_back(context.create());
+  std::vector<llm::StepItem> three;
+  for (std::size_t i = 3; i < 6; ++i) three.push_back({sequences[i], prompt});
+  EXPECT_THAT(message_of([&] { context.step(three); }, ErrorCode::invalid_argument),
+              testing::AllOf(HasSubstr("3 sequences"), HasSubstr("n_seq_step")));
+  for (const llm::SequenceId sequence : sequences) context.step(sequence, prompt);
+  const llm::StepItem items[] = {{sequences[5], left}, {sequences[2], right}};
+  std::vector<float> expected, got = context.step(items);
+  for (const auto& added : {left, right}) {
+    const llm::SequenceId sequence = alone.create();
+    alone.step(sequence, prompt);
+    const std::vector<float> logits = alone.step(sequence, added);
+    expected.insert(expected.end(), logits.begin(), logits.end());
+    alone.release(sequence);
+  }
+  EXPECT_EQ(got, expected);
+}
+
+TEST_P(ContextTest, KvMemoryThatIsFullIsSaidAndNothingChanges) {
+  llm::ContextOptions o = options(3, 96);
+  o.n_kv = 128;  // four blocks
+  llm::Context context(model_, o);
+  EXPECT_EQ(context.options().n_kv, 128);
+  EXPECT_EQ(context.kv_use().blocks, 4);
+  const std::vector<TokenId> prompt = tokens(kLong);
+  const llm::SequenceId first = context.create(), second = context.create();
+  context.step(first, std::span(prompt).first(40));
+  EXPECT_EQ(context.kv_use().free, 2);
+  EXPECT_EQ(context.blocks_to_add(second, 65), 3);
+  const std::vector<TokenId> many(65, 5);
+  EXPECT_THAT(message_of([&] { context.step(second, many); }, ErrorCode::out_of_memory),
+              testing::AllOf(HasSubstr("4 KV blocks"), HasSubstr("n_kv")));
+  EXPECT_EQ(context.length(second), 0);
+  EXPECT_EQ(context.kv_use().free, 2);
+
+  const llm::SequenceId shares = context.fork(first);
+  EXPECT_EQ(context.blocks_to_add(shares, 1), 1) << "for a copy of the block that both use";
+  EXPECT_EQ(context.blocks_held_by({&first, 1}), 0);
+  const llm::SequenceId both[] = {first, shares};
+  EXPECT_EQ(context.blocks_held_by(both), 2);
+  context.release(first);
+  EXPECT_EQ(context.blocks_to_add(shares, 1), 0);
+  EXPECT_EQ(context.blocks_held_by({&shares, 1}), 2);
+  context.step(second, std::span(many).first(64));
+  EXPECT_EQ(context.kv_use().free, 0);
+}
+
+TEST_P(ContextTest, LogitsCanGoWhereTheCallerWantsThem) {
+  const std::vector<TokenId> prompt = tokens(kLong);
+  llm::Context context(model_, options(2));
+  const std::vector<float> expected = context.step(context.create(), prompt);
+  const llm::SequenceId sequence = context.create();
+  const llm::StepItem item{sequence, prompt};
+  std::vector<float> logits(expected.size() + 1);
+  EXPECT_THAT(message_of(
+                  [&] {
+                    context.step_into({&item, 1}, logits);
+                  },
+                  ErrorCode::invalid_argument),
+              HasSubstr("1 rows of " + std::to_string(model_->config().n_vocab)));
+  logits.pop_back();
+  context.step_into({&item, 1}, logits);
+  EXPECT_EQ(logits, expected);
 }
 
 TEST_P(ContextTest, ManyThreadsMayUseOne) {

@@ -240,6 +240,21 @@ TEST(Generate, PenaltyCountsThePrompt) {
   EXPECT_NE(penalised, likeliest);
 }
 
+TEST(Generate, GrammarsHoldTheText) {
+  Context context(model(), {});
+  GenerateOptions options = greedy();
+  options.grammar = Grammar::from_gbnf("root ::= \" \" [a-z]{3} (\", \" [a-z]{3}){2} \"!\"");
+  for (const float temperature : {0.0f, 1.5f}) {
+    options.sampler.temperature = temperature;
+    const Told told = tell(context, options);
+    EXPECT_THAT(told.text, testing::MatchesRegex(" [a-z]{3}, [a-z]{3}, [a-z]{3}!"));
+    EXPECT_EQ(told.result.reason, StopReason::end_token);
+  }
+  options.grammar = Grammar::from_gbnf("root ::= .* \"x\"");  // ends where it may, with a token
+  options.max_tokens = 5;
+  EXPECT_EQ(tell(context, options).result.generated_tokens, 5);
+}
+
 TEST(Generate, RefusesNonsense) {
   Context context(model(), {});
   const auto never = [](std::string_view) { return true; };

@@ -108,6 +108,39 @@ TEST(KvBlocks, WholeBlocksAreNotCopied) {
   EXPECT_NE(blocks.row(first, kBlockSize), blocks.row(second, kBlockSize));
 }
 
+TEST(KvBlocks, WhoHoldsWhat) {
+  KvBlocks blocks(4, 3, 5);
+  const auto none = [](std::int64_t, std::int64_t) {};
+  const SequenceId first = blocks.create();
+  EXPECT_EQ(blocks.needed(first, 0), 0);
+  EXPECT_EQ(blocks.needed(first, kBlockSize + 1), 2);
+  blocks.extend(first, 40, none);
+  const SequenceId second = blocks.fork(first), third = blocks.fork(first);
+  blocks.truncate(third, kBlockSize);
+  EXPECT_EQ(blocks.needed(second, 1), 1);
+  EXPECT_EQ(blocks.needed(second, kBlockSize), 2);
+  EXPECT_EQ(blocks.needed(third, 1), 1);
+  EXPECT_EQ(blocks.held_by(std::vector{first, second}), 1);
+  EXPECT_EQ(blocks.held_by(std::vector{first, second, third}), 2);
+  EXPECT_EQ(blocks.held_by(std::vector{third}), 0);
+  EXPECT_EQ(blocks.held_by({}), 0);
+  blocks.extend(second, 1, none);
+  EXPECT_EQ(blocks.held_by(std::vector{second}), 1);
+  EXPECT_EQ(blocks.free_blocks(), 2);
+}
+
+TEST(KvBlocks, RunningOutLeavesTheRest) {
+  KvBlocks blocks(3, 3, 3);
+  const auto none = [](std::int64_t, std::int64_t) {};
+  const SequenceId first = blocks.create(), second = blocks.create();
+  blocks.extend(first, 40, none);
+  EXPECT_THROW(blocks.extend(second, 40, none), Error);
+  blocks.truncate(second, 0);
+  EXPECT_EQ(blocks.free_blocks(), 1);
+  blocks.extend(second, kBlockSize, none);
+  EXPECT_EQ(blocks.free_blocks(), 0);
+}
+
 TEST(KvBlocks, BadUseIsRefused) {
   KvBlocks blocks(1, 1, 1);
   const auto none = [](std::int64_t, std::int64_t) {};

@@ -12,6 +12,7 @@
 
 #include "heddle/error.h"
 #include "heddle/llm.h"
+#include "llm/logprobs.h"
 
 namespace heddle::llm {
 namespace {
@@ -287,6 +288,109 @@ TEST(Sampler, PenaltyComesBeforeTheCuts) {
   EXPECT_EQ(sampler.sample(std::vector<float>{4, 3}), 1);
 }
 
+TEST(Sampler, PresenceAndFrequencyCountTheReplyOnly) {
+  const std::vector<float> logits{3, 2.5f, 0};
+  SamplerOptions options = greedy();
+  options.presence_penalty = 0.6f;
+  Sampler presence(options);
+  const std::vector<TokenId> prompt{0, 0, 0};
+  presence.accept_prompt(prompt);
+  EXPECT_EQ(presence.sample(logits), 0);
+  for (int i = 0; i < 10; ++i) presence.accept(0);
+  EXPECT_EQ(presence.sample(logits), 1);  // 2.4 against 2.5, however often it came
+  presence.accept(1);
+  EXPECT_EQ(presence.sample(logits), 0);  // 2.4 against 1.9
+
+  options = greedy();
+  options.frequency_penalty = 0.2f;
+  Sampler frequency(options);
+  frequency.accept(0);
+  frequency.accept(0);
+  EXPECT_EQ(frequency.sample(logits), 0);  // 2.6
+  frequency.accept(0);
+  EXPECT_EQ(frequency.sample(logits), 1);  // 2.4
+
+  options.frequency_penalty = -1;  // likes what it has said
+  Sampler stubborn(options);
+  for (int i = 0; i < 4; ++i) stubborn.accept(2);
+  EXPECT_EQ(stubborn.sample(logits), 2);
+}
+
+TEST(Sampler, PresenceAndFrequencyRememberAllOfTheReply) {
+  SamplerOptions options = greedy();
+  options.presence_penalty = 1;
+  options.repeat_last_n = 1;
+  Sampler sampler(options);
+  sampler.accept(0);
+  for (int i = 0; i < 100; ++i) sampler.accept(2);
+  EXPECT_EQ(sampler.sample(std::vector<float>{3, 2.5f, 0}), 1);
+}
+
+TEST(Sampler, RepeatPenaltyCountsThePrompt) {
+  SamplerOptions options = greedy();
+  options.repeat_penalty = 2;
+  Sampler sampler(options);
+  const std::vector<TokenId> prompt{0};
+  sampler.accept_prompt(prompt);
+  EXPECT_EQ(sampler.sample(std::vector<float>{4, 3}), 1);
+}
+
+TEST(Sampler, BiasesComeFirst) {
+  SamplerOptions options = greedy();
+  options.logit_bias = {{1, 2.0f}, {3, -100.0f}, {-5, 9.0f}, {1000, 9.0f}};
+  const std::vector<float> logits{1, 0, 0.5f, 500};
+  EXPECT_EQ(once(options, logits), 1);
+  options.logit_bias[3] = -99.9f;  // 400.1
+  EXPECT_EQ(once(options, logits), 3);
+  options.logit_bias[3] = -std::numeric_limits<float>::infinity();
+  EXPECT_EQ(once(options, logits), 1);
+  options.repeat_penalty = 4;  // of what the bias has made: 2 / 4
+  Sampler sampler(options);
+  sampler.accept(1);
+  EXPECT_EQ(sampler.sample(logits), 0);
+}
+
+TEST(Sampler, ChangedLogitsGoThroughTheCuts) {
+  std::vector<float> logits = random_logits(2000, 5);
+  SamplerOptions options = open_options();
+  options.top_k = 3;
+  for (TokenId id = 100; id < 103; ++id) options.logit_bias[id] = 50;
+  Sampler sampler(options);
+  std::set<TokenId> seen;
+  for (int i = 0; i < 300; ++i) seen.insert(sampler.sample(logits));
+  EXPECT_EQ(seen, (std::set<TokenId>{100, 101, 102}));
+}
+
+// ---- Logprobs
+
+TEST(Logprobs, AreTheLogarithmsOfTheSoftmax) {
+  const std::vector<float> logits = random_logits(150'000, 11);
+  long double sum = 0;
+  for (const float logit : logits) sum += std::exp(static_cast<long double>(logit));
+  const SampledToken token = logprobs_of(logits, 77, 20);
+  EXPECT_NEAR(token.chosen.logprob, static_cast<double>(logits[77] - std::log(sum)), 1e-9);
+  ASSERT_EQ(token.top.size(), 20u);
+  double above = 0;
+  for (std::size_t i = 1; i < token.top.size(); ++i)
+    EXPECT_GE(token.top[i - 1].logprob, token.top[i].logprob);
+  for (const float logit : logits)
+    above += logit > logits[static_cast<std::size_t>(token.top.back().token)];
+  EXPECT_EQ(above, 19);
+}
+
+TEST(Logprobs, OfWhatIsNoNumber) {
+  const std::vector<float> logits{kNan, 1, -kInfinity, 1};
+  const SampledToken token = logprobs_of(logits, 0, 10);
+  EXPECT_EQ(token.chosen.logprob, -kInfinity);
+  ASSERT_EQ(token.top.size(), 2u);
+  EXPECT_EQ(token.top[0].token, 1);
+  EXPECT_NEAR(token.top[1].logprob, std::log(0.5), 1e-12);
+  const std::vector<float> sure{0, kInfinity};
+  EXPECT_EQ(logprobs_of(sure, 1, 1).chosen.logprob, 0);
+  EXPECT_EQ(logprobs_of(sure, 0, 0).chosen.logprob, -kInfinity);
+  EXPECT_TRUE(logprobs_of(sure, 0, 0).top.empty());
+}
+
 TEST(Sampler, RefusesOptionsThatMakeNoSense) {
   const auto refused = [](const std::function<void(SamplerOptions&)>& change, const char* field) {
     SamplerOptions options;
@@ -308,6 +412,11 @@ TEST(Sampler, RefusesOptionsThatMakeNoSense) {
   }
   for (const float bad : {0.0f, -1.0f, kNan, kInfinity}) {
     refused([bad](SamplerOptions& o) { o.repeat_penalty = bad; }, "repeat_penalty");
+  }
+  for (const float bad : {kNan, kInfinity}) {
+    refused([bad](SamplerOptions& o) { o.presence_penalty = bad; }, "presence_penalty");
+    refused([bad](SamplerOptions& o) { o.frequency_penalty = -bad; }, "frequency_penalty");
+    refused([bad](SamplerOptions& o) { o.logit_bias[17] = bad; }, "logit_bias of token 17");
   }
   refused([](SamplerOptions& o) { o.top_k = -1; }, "top_k");
   refused([](SamplerOptions& o) { o.repeat_last_n = -1; }, "repeat_last_n");

@@ -3,6 +3,7 @@
 
 #include "exec/plan.h"
 #include "heddle/device.h"
+#include "llm/engine_support.h"
 #include "llm/stories.h"
 
 namespace heddle::test {
@@ -75,6 +76,26 @@ TEST_F(VulkanText, LazilyAndWithTheCpuBetween) {
     EXPECT_EQ(text, story.text.substr(0, text.size()));
     EXPECT_GT(text.size(), kBeginning);
   }
+}
+
+TEST_F(VulkanText, EnginesShareAndBatchThere) {
+  const Story story = fable();
+  llm::EngineOptions options;
+  options.context = on({device_}, {});
+  options.n_parallel = 3;
+  llm::Engine engine(story.model, options);
+  const auto& tokenizer = story.model->tokenizer();
+  std::vector<llm::Request> requests(5, greedily(story.prompt, 12));
+  requests[1].prompt = tokenizer.encode("Once upon a time, a brave fox named Pip lived near");
+  requests[3].prompt = tokenizer.encode("The bird");
+  std::vector<std::string> alone;
+  for (const llm::Request& request : requests) alone.push_back(hear(*engine.submit(request)).text);
+  EXPECT_EQ(alone[0], story.text.substr(16, alone[0].size()));
+  const auto embedding = engine.submit(llm::EmbeddingRequest{.tokens = requests[1].prompt});
+  const auto tickets = engine.submit(requests);
+  for (std::size_t i = 0; i < requests.size(); ++i) EXPECT_EQ(hear(*tickets[i]).text, alone[i]);
+  EXPECT_EQ(hear(*embedding).finish->embedding.size(), 128u);
+  expect_at_rest(engine);
 }
 
 /// One submission a split and token, and nothing recorded once each plan has run.

@@ -14,21 +14,41 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const std::vector<std::string> kParts{"base",  "tensor", "op", "device", "array",
-                                      "graph", "exec",   "io", "text",   "llm", "server"};
+const std::vector<std::string> kParts{"base", "tensor", "op",   "device", "array", "graph",
+                                      "exec", "io",     "text", "llm",    "server"};
 
 /// Which part each public header belongs to.
-const std::map<std::string, std::string> kPublicHeaders{
-    {"error.h", "base"},      {"ref.h", "base"},           {"completion.h", "base"},
-    {"dtype.h", "tensor"},    {"half.h", "tensor"},        {"shape.h", "tensor"},
-    {"tensor.h", "tensor"},   {"buffer.h", "tensor"},      {"op.h", "op"},
-    {"op_attention.h", "op"}, {"op_math.h", "op"},         {"op_move.h", "op"},
-    {"op_spatial.h", "op"},   {"op_view.h", "op"},         {"device.h", "device"},
-    {"memory.h", "device"},   {"array.h", "array"},        {"ops.h", "array"},
-    {"tree.h", "array"},      {"graph.h", "graph"},        {"executable.h", "exec"},
-    {"state.h", "exec"},      {"observe.h", "exec"},       {"gguf.h", "io"},
-    {"tokenizer.h", "text"},  {"chat_template.h", "text"}, {"grammar.h", "text"},
-    {"llm.h", "llm"},         {"engine.h", "llm"}};
+const std::map<std::string, std::string> kPublicHeaders{{"error.h", "base"},
+                                                        {"ref.h", "base"},
+                                                        {"completion.h", "base"},
+                                                        {"dtype.h", "tensor"},
+                                                        {"half.h", "tensor"},
+                                                        {"shape.h", "tensor"},
+                                                        {"tensor.h", "tensor"},
+                                                        {"buffer.h", "tensor"},
+                                                        {"op.h", "op"},
+                                                        {"op_attention.h", "op"},
+                                                        {"op_math.h", "op"},
+                                                        {"op_move.h", "op"},
+                                                        {"op_spatial.h", "op"},
+                                                        {"op_view.h", "op"},
+                                                        {"device.h", "device"},
+                                                        {"memory.h", "device"},
+                                                        {"array.h", "array"},
+                                                        {"ops.h", "array"},
+                                                        {"tree.h", "array"},
+                                                        {"graph.h", "graph"},
+                                                        {"executable.h", "exec"},
+                                                        {"state.h", "exec"},
+                                                        {"gguf.h", "io"},
+                                                        {"tokenizer.h", "text"},
+                                                        {"chat_template.h", "text"},
+                                                        {"grammar.h", "text"},
+                                                        {"llm.h", "llm"},
+                                                        {"engine.h", "llm"},
+                                                        {"model_file.h", "llm"},
+                                                        {"observe.h", "exec"},
+                                                        {"chat.h", "llm"}};
 
 std::size_t rank(const std::string& part) {
   return static_cast<std::size_t>(std::find(kParts.begin(), kParts.end(), part) - kParts.begin());

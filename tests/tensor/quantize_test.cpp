@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "heddle/half.h"
+#include "hwy/targets.h"
 #include "tensor/blocks.h"
 #include "tensor/expect_invalid.h"
 #include "tensor/tensor_test_support.h"
@@ -142,6 +143,73 @@ TEST_P(Quantize, RefusesWhatItCannotHold) {
     expect_invalid([&] { quantize(512); }, "element 300");
   }
   quantize_row(dtype(), nullptr, nullptr, 0);
+}
+
+// A block that has been decoded can be represented exactly, and mostly is. The K types' sub-block
+// scales are rounded to steps of the largest, which may move.
+TEST_P(Quantize, LosesNothingMoreTheSecondTime) {
+  for (const double deviation : {1.0, 0.02, 3e3}) {
+    const auto values = test::gaussian(1 << 14, deviation, 11);
+    const auto once = round_trip(dtype(), values);
+    const auto twice = round_trip(dtype(), once);
+    const bool small = info(dtype()).block_elements == kSmallBlock;
+    EXPECT_LE(relative_l2(twice, once), small ? 1e-6 : 0.25 * GetParam().gaussian);
+    EXPECT_LE(relative_l2(twice, values), 1.01 * relative_l2(once, values));
+  }
+}
+
+/// The error of rounding each block to even steps over its range, as exact scales would allow.
+double even_rounding_error(const std::vector<float>& values, std::size_t block, double steps) {
+  double error = 0, size = 0;
+  for (std::size_t at = 0; at < values.size(); at += block) {
+    const auto begin = values.begin() + static_cast<std::ptrdiff_t>(at);
+    const auto [low, high] = std::minmax_element(begin, begin + static_cast<std::ptrdiff_t>(block));
+    const double step = (double{*high} - double{*low}) / steps;
+    for (std::size_t i = at; i < at + block; ++i) {
+      const double code = std::round((values[i] - double{*low}) / step);
+      error += std::pow(double{*low} + step * code - double{values[i]}, 2);
+      size += std::pow(double{values[i]}, 2);
+    }
+  }
+  return std::sqrt(error / size);
+}
+
+// Bounds that no measurement of ours has a part in. No code of R bits a number represents normal
+// ones with less than a relative error of 2^-R (Shannon's rate-distortion function); R counts the
+// scales. And a fitted affine code must beat plain rounding to as many steps.
+TEST_P(Quantize, ErrorsLieBetweenTheoryAndPlainRounding) {
+  const DTypeInfo& type = info(dtype());
+  const double bits = 8.0 * type.block_bytes / type.block_elements;
+  const auto values = test::gaussian(1 << 16, 1.0, 12);
+  const double error = relative_l2(round_trip(dtype(), values), values);
+  EXPECT_GE(error, std::exp2(-bits));
+  const bool affine = dtype() == DType::q4_1 || dtype() == DType::q5_1 || dtype() == DType::q2_K ||
+                      dtype() == DType::q4_K || dtype() == DType::q5_K;
+  if (!affine) return;
+  const std::size_t scaled = dtype() == DType::q2_K ? 16 : 32;  // elements that share a scale
+  EXPECT_LE(error, even_rounding_error(values, scaled, GetParam().levels));
+}
+
+class OnTarget {
+ public:
+  explicit OnTarget(std::int64_t target) {
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  }
+  ~OnTarget() {
+    hwy::SetSupportedTargetsForTest(0);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  }
+};
+
+TEST_P(Quantize, GivesTheSameBytesOnEveryProcessor) {
+  auto values = test::gaussian(4096, 1.0, 13);
+  for (std::size_t i = 0; i < values.size(); i += 100) values[i] *= 50;
+  const auto expected = encoded(dtype(), values);
+  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    const OnTarget scope(target);
+    EXPECT_EQ(encoded(dtype(), values), expected) << hwy::TargetName(target);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Blocks, Quantize, testing::ValuesIn(kBounds), [](const auto& parameter) {

@@ -147,9 +147,9 @@ struct Engine::Impl {
     if (in_flight + more <= options.n_parallel + options.max_queue) return;
     rejected += static_cast<std::uint64_t>(more);
     const std::int64_t waiting = std::max<std::int64_t>(in_flight - options.n_parallel, 0);
-    // Each place is free again after the time that a request takes, of late.
-    const Histogram& took = stats.request_seconds;
-    const double each = took.count > 0 ? took.sum / static_cast<double>(took.count) : 0;
+    // Each place is free again after the time that a request takes once it has one.
+    const double took = stats.request_seconds.sum - stats.queue_seconds.sum;
+    const double each = std::max(took, 0.0) / std::max<double>(stats.request_seconds.count, 1);
     const double guess =
         each * static_cast<double>(waiting + more) / static_cast<double>(options.n_parallel);
     throw QueueFull(fmt::format("{} requests wait already, of {} that may; try again later",

@@ -6,7 +6,8 @@ namespace heddle::llm {
 
 namespace {
 
-constexpr std::int64_t kLeast = 16, kMost = 1 << 20;
+constexpr std::int64_t kLeast = 16, kLeastAlone = 128;
+constexpr double kMost = 1 << 20;
 
 /// A mean of the latest values. One that is far above them counts as twice the mean: the first step
 /// of its size compiles a plan.
@@ -28,9 +29,16 @@ void Pace::note(std::int64_t prompt_tokens, std::int64_t written, double seconds
 }
 
 std::int64_t Pace::prompt_tokens() const {
-  if (!token_seconds_) return 2 * kLeast;
-  const double tokens = step_seconds_ / *token_seconds_;
-  return std::clamp(static_cast<std::int64_t>(std::min(tokens, double{kMost})), kLeast, kMost);
+  return token_seconds_ ? std::max(kLeast, tokens_in(step_seconds_)) : 2 * kLeast;
+}
+
+std::int64_t Pace::prompt_tokens_alone() const {
+  constexpr double kSteps = 10;
+  return token_seconds_ ? std::max(kLeastAlone, tokens_in(kSteps * step_seconds_)) : kLeastAlone;
+}
+
+std::int64_t Pace::tokens_in(double seconds) const {
+  return static_cast<std::int64_t>(std::min(seconds / *token_seconds_, kMost));
 }
 
 }  // namespace heddle::llm

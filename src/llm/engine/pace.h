@@ -15,8 +15,12 @@ class Pace {
   void note(std::int64_t prompt_tokens, std::int64_t written, double seconds);
   /// The most prompt tokens beside texts that are being written.
   std::int64_t prompt_tokens() const;
+  /// And where there are none: requests that come or go meanwhile wait for the step's end.
+  std::int64_t prompt_tokens_alone() const;
 
  private:
+  std::int64_t tokens_in(double seconds) const;
+
   double step_seconds_;
   std::optional<double> writing_seconds_;  // of a step without prompts
   std::optional<double> token_seconds_;

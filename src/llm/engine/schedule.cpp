@@ -8,11 +8,9 @@ namespace heddle::llm {
 
 namespace {
 
-/// To begin in the middle of a block that others use, the block is copied. That costs about as much
-/// as a few tokens.
-constexpr std::int64_t kWorthCopying = 8;
-/// A prompt waits for another that is computing so many of its tokens.
-constexpr std::int64_t kWorthWaiting = 32;
+/// Tokens that cost about as much as what it takes not to compute them: to copy the block that
+/// others use, too, or to wait for another to compute them.
+constexpr std::int64_t kWorthSharing = 8;
 
 }  // namespace
 
@@ -38,7 +36,7 @@ TextCache::Match Batch::best_donor(const Work& work) {
     if (common > best.length) best = {other->sequence, common};
   }
   const std::int64_t block_size = context_.kv_use().block_size;
-  if (best.length % block_size < kWorthCopying) best.length -= best.length % block_size;
+  if (best.length % block_size < kWorthSharing) best.length -= best.length % block_size;
   return best;
 }
 
@@ -64,7 +62,7 @@ bool Batch::waits_for_another(const Work& work) const {
     if (!other->reply) continue;
     const std::int64_t common = common_prefix(other->tokens, needed);
     if (context_.length(other->sequence) < common &&
-        common - context_.length(work.sequence) >= kWorthWaiting)
+        common - context_.length(work.sequence) >= kWorthSharing)
       return true;
   }
   return false;
@@ -88,9 +86,8 @@ std::vector<Batch::Share> Batch::shares() {
   }
   const auto writing = static_cast<std::int64_t>(all.size());
   const auto reading = static_cast<std::int64_t>(prompts.size());
-  const std::int64_t most = context_.options().chunk - writing;
-  const std::int64_t beside = std::min(most, std::max(pace_.prompt_tokens(), reading));
-  share_out(prompts, writing > 0 ? beside : most, all);
+  const std::int64_t pace = writing > 0 ? pace_.prompt_tokens() : pace_.prompt_tokens_alone();
+  share_out(prompts, std::min(context_.options().chunk - writing, std::max(pace, reading)), all);
   return all;
 }
 
@@ -124,6 +121,7 @@ bool Batch::has_room_for(const Work& work) const {
 
 bool Batch::admit(std::unique_ptr<Work>& work) {
   if (static_cast<std::int64_t>(running_.size()) == options_.n_parallel) return false;
+  if (running_.empty()) recover();  // a device may have been lost since the last step
   work->sequence = context_.create();
   const std::int64_t saved = adopt_prefix(*work);
   if (!running_.empty() && !has_room_for(*work)) {

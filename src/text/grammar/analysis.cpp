@@ -136,9 +136,11 @@ std::vector<std::uint32_t> rank_rules(const Automaton& automaton,
       const RuleId callee = calls[visit.rule][visit.next_call++];
       if (marks[callee] == Mark::unseen) path.push_back({callee, 0});
       if (marks[callee] != Mark::open) continue;
+      constexpr int kNamed = 8;  // of a circle that may have thousands
       std::string circle = name(callee);
-      for (auto i = path.rbegin(); i != path.rend() && i->rule != callee; ++i)
-        circle.insert(0, name(i->rule) + " -> ");
+      int named = 0;
+      for (auto i = path.rbegin(); i != path.rend() && i->rule != callee && named <= kNamed; ++i)
+        circle.insert(0, (++named > kNamed ? std::string("...") : name(i->rule)) + " -> ");
       fail(ErrorCode::invalid_argument,
            "the grammar is left-recursive: rule \"{}\" calls itself before it has read a character "
            "({} -> {}); write a repetition, such as ( ... )*, instead",

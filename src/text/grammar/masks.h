@@ -27,6 +27,7 @@ class TokenSet {
     for (std::size_t i = 0; i < words_.size(); ++i) words_[i] |= other.words_[i];
   }
   bool empty() const noexcept;
+  std::vector<TokenId> ids() const;
   const std::vector<std::uint64_t>& words() const noexcept { return words_; }
 
  private:
@@ -42,7 +43,7 @@ void walk(const TokenTrie& trie, Parser& parser, StateId state, std::uint32_t fi
   trail.resize(trie.max_depth() + std::size_t{1});
   trail[trie[first].depth - 1] = state;
   for (std::uint32_t i = first; i < last;) {
-    const TokenTrie::Node& node = trie[i];
+    const TokenTrie::Node node = trie[i];
     const StateId next = parser.step(trail[node.depth - 1], node.byte);
     if (next == kNoState) {
       i = node.end;
@@ -50,7 +51,8 @@ void walk(const TokenTrie& trie, Parser& parser, StateId state, std::uint32_t fi
     }
     visit(i, next);
     trail[node.depth] = next;
-    ++i;
+    // Where nothing can follow, the longer tokens need no look.
+    i = parser.reads_on(next) ? i + 1 : node.end;
   }
 }
 

@@ -199,7 +199,7 @@ std::optional<Decimal> parse_decimal(std::string_view json) {
   d.whole = digits.substr(0, static_cast<std::size_t>(whole));
   d.fraction = digits.substr(static_cast<std::size_t>(whole));
   d.whole.erase(0, std::min(d.whole.find_first_not_of('0'), d.whole.size()));
-  if (d.whole.empty()) d.whole = "0";
+  if (d.whole.empty()) d.whole.push_back('0');
   while (d.fraction.ends_with('0')) d.fraction.pop_back();
   if (d.is_zero()) d.negative = false;
   return d;

@@ -14,8 +14,8 @@ using Kind = Automaton::Kind;
 constexpr NodeId kTextEnds = ~NodeId{0}, kUnknownFollows = kTextEnds - 1;
 constexpr FrameId kOpen = FrameId{1} << 31;  // counts open_, not frames_
 
-/// Far more ways than grammars in use have, and still some milliseconds a step.
-constexpr std::size_t kMostWays = 100'000;
+/// Far more ways than grammars in use have: at once, and for a mask (some tenths of a second).
+constexpr std::size_t kMostWays = 20'000, kMostWork = 3'000'000;
 constexpr std::size_t kMostWords = std::size_t{1} << 24;  // of states and frames: 64 MiB
 constexpr std::size_t kTidyWords = std::size_t{1} << 18;
 constexpr std::uint64_t kFree = ~std::uint64_t{0};
@@ -31,6 +31,7 @@ Parser::Parser(const Automaton& automaton)
 void Parser::clear() {
   frames_.clear();
   states_.clear();
+  flags_.clear();
   steps_.clear();
   afters_.clear();
 }
@@ -99,10 +100,9 @@ void Parser::reach(NodeId node, FrameId frame) {
   const std::uint64_t key = std::uint64_t{node} << 32 | frame;
   const std::size_t slot = locate(key);
   if (seen_[slot] == key) return;
-  require(++seen_count_ <= kMostWays, ErrorCode::unsupported,
-          "the grammar can be read in too many ways at once: more than {} lead on from here; make "
-          "it less ambiguous",
-          kMostWays);
+  ++work_done_;
+  require(++seen_count_ <= kMostWays && work_done_ <= kMostWork, ErrorCode::unsupported,
+          "grammar: it can be read in too many ways here; make it less ambiguous");
   seen_[slot] = key;
   work_.push_back({node, frame});
   if (seen_count_ * 2 <= seen_.size()) return;
@@ -198,10 +198,9 @@ void Parser::close_frames() {
     std::sort(links.begin(), links.end());
     links.erase(std::unique(links.begin(), links.end()), links.end());
     total += links.size();
+    work_done_ += links.size();
     require(total <= kMostWays, ErrorCode::unsupported,
-            "the grammar can be read in too many ways at once: more than {} lead back from here; "
-            "make it less ambiguous",
-            kMostWays);
+            "grammar: it can be read in too many ways here; make it less ambiguous");
     words.clear();
     for (const auto& [node, parent] : links) words.insert(words.end(), {node, parent});
     frame->closed = frames_.intern(words);
@@ -228,9 +227,12 @@ StateId Parser::finish() {
 StateId Parser::add_state(std::span<const std::uint32_t> words) {
   const StateId state = states_.intern(words);
   const std::size_t steps = states_.size() * classes_.count;
-  if (steps_.size() < steps) steps_.resize(steps, kUnknown);
+  if (steps_.size() < steps) {
+    steps_.resize(steps, kUnknown);
+    flags_.push_back(static_cast<std::uint8_t>(words.front() | (words.size() > 1 ? kReadsOn : 0)));
+  }
   require(
-      frames_.words() + states_.words() + steps_.size() <= kMostWords, ErrorCode::unsupported,
+      size_in_words() <= kMostWords, ErrorCode::unsupported,
       "the grammar can be read in too many ways: following them takes more than {} MiB; make it "
       "less ambiguous",
       kMostWords * sizeof(std::uint32_t) >> 20);
@@ -238,9 +240,9 @@ StateId Parser::add_state(std::span<const std::uint32_t> words) {
 }
 
 StateId Parser::tidy(StateId state) {
-  if (frames_.words() + states_.words() + steps_.size() <= tidy_words_) return state;
+  if (size_in_words() <= tidy_words_) return state;
   const std::vector<Place> kept = places(state);
-  const std::uint32_t kept_flags = flags(state);
+  const std::uint32_t kept_flags = states_[state].front();
   const SpanTable old = std::move(frames_);
   clear();
   // A frame is entered after those it links to.
@@ -272,7 +274,7 @@ StateId Parser::tidy(StateId state) {
   std::sort(places.begin(), places.end());
   for (const Place& p : places) words.insert(words.end(), {p.node, p.part, p.frame});
   const StateId result = add_state(words);
-  tidy_words_ = std::max(kTidyWords, 2 * (frames_.words() + states_.words() + steps_.size()));
+  tidy_words_ = std::max(kTidyWords, 2 * size_in_words());
   return result;
 }
 

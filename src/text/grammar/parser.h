@@ -43,8 +43,10 @@ class Parser {
   /// After the rule of a frame.
   StateId after(FrameId frame);
 
-  /// kNoState if the byte cannot come. Throws unsupported where there are too many ways, or too
-  /// many states have been made.
+  /// Begins a piece of work: a token read, a mask made. One that follows too many ways throws
+  /// unsupported, so that no grammar can keep a thread for long.
+  void begin_work() noexcept { work_done_ = 0; }
+  /// kNoState if the byte cannot come.
   StateId step(StateId state, std::uint8_t byte) {
     const std::size_t at = std::size_t{state} * classes_.count + classes_.of[byte];
     const StateId known = steps_[at];
@@ -55,17 +57,21 @@ class Parser {
   bool accepts(StateId state) const noexcept { return (flags(state) & kAccepts) != 0; }
   /// Whether the rule that `inside` began in may be complete here.
   bool leaves(StateId state) const noexcept { return (flags(state) & kLeaves) != 0; }
-  bool reads_on(StateId state) const noexcept { return states_[state].size() > 1; }
+  /// Whether it may go on.
+  bool reads_on(StateId state) const noexcept { return (flags(state) & kReadsOn) != 0; }
   std::vector<Place> places(StateId state) const;
 
   /// Forgets everything but `state` if there is much to forget; returns its new number.
   StateId tidy(StateId state);
   void clear();
-  std::size_t state_count() const noexcept { return states_.size(); }
+  /// Memory that states and frames take, in words of four bytes.
+  std::size_t size_in_words() const noexcept {
+    return frames_.words() + states_.words() + steps_.size();
+  }
 
  private:
   static constexpr StateId kUnknown = kNoState - 1;
-  static constexpr std::uint32_t kAccepts = 1, kLeaves = 2;
+  static constexpr std::uint8_t kAccepts = 1, kLeaves = 2, kReadsOn = 4;
 
   /// A rule that was called in the step in progress; callers may still be added.
   struct OpenFrame {
@@ -75,7 +81,7 @@ class Parser {
     FrameId closed = 0;
   };
 
-  std::uint32_t flags(StateId state) const noexcept { return states_[state].front(); }
+  std::uint8_t flags(StateId state) const noexcept { return flags_[state]; }
   StateId find_step(StateId state, std::uint8_t byte);
   void begin();
   void reach(NodeId node, FrameId frame);
@@ -91,10 +97,11 @@ class Parser {
 
   const Automaton* automaton_;
   CharBytes::ByteClasses classes_;
-  SpanTable frames_;             // sorted (node, frame) pairs
-  SpanTable states_;             // flags, sorted places
-  std::vector<StateId> steps_;   // of each state by class of byte
-  std::vector<StateId> afters_;  // of each frame
+  SpanTable frames_;                 // sorted (node, frame) pairs
+  SpanTable states_;                 // flags, sorted places
+  std::vector<std::uint8_t> flags_;  // of each state
+  std::vector<StateId> steps_;       // of each state by class of byte
+  std::vector<StateId> afters_;      // of each frame
   std::size_t tidy_words_;
 
   // The step in progress.
@@ -103,6 +110,7 @@ class Parser {
   std::vector<std::pair<NodeId, FrameId>> work_;
   std::vector<std::uint64_t> seen_;  // open addressing: node and frame
   std::size_t seen_count_ = 0;
+  std::size_t work_done_ = 0;  // ways followed
   std::vector<OpenFrame> open_;
   std::unordered_map<RuleId, std::uint32_t> open_index_;
 };

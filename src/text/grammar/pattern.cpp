@@ -10,8 +10,8 @@ namespace heddle::text::grammar {
 namespace {
 
 constexpr std::size_t kMostNodes = 50'000;
-constexpr std::size_t kMostWork = 20'000'000;  // nodes looked at: a second or so
 constexpr std::uint32_t kNone = ~std::uint32_t{0};
+constexpr std::size_t kFoundNodes = 3;  // Nfa::found and what it reaches
 
 /// Thompson's machine of a pattern.
 struct Nfa {
@@ -23,6 +23,7 @@ struct Nfa {
   };
   std::vector<Node> nodes;
   std::uint32_t start = 0;
+  std::uint32_t found = 0;  // a match has been read, and anything may follow
 };
 
 class NfaBuilder {
@@ -32,8 +33,8 @@ class NfaBuilder {
   /// With anything before and after what the pattern matches.
   Nfa build(const Pattern& pattern) {
     const std::uint32_t match = add({Nfa::Kind::match});
-    const std::uint32_t after = emit_any(match);
-    nfa_.start = emit_any(emit(pattern, after));
+    nfa_.found = emit_any(match);
+    nfa_.start = emit_any(emit(pattern, nfa_.found));
     return std::move(nfa_);
   }
 
@@ -100,8 +101,8 @@ class NfaBuilder {
 /// Rabin and Scott's construction.
 class DfaBuilder {
  public:
-  DfaBuilder(const Nfa& nfa, std::string_view where)
-      : nfa_(nfa), where_(where), seen_(nfa.nodes.size()) {}
+  DfaBuilder(const Nfa& nfa, std::string_view where, std::size_t& steps)
+      : nfa_(nfa), where_(where), steps_(steps), seen_(nfa.nodes.size()) {}
 
   CharDfa build() {
     // Not among the numbered: no later set is at the beginning of the text.
@@ -117,10 +118,10 @@ class DfaBuilder {
  private:
   using Set = std::vector<std::uint32_t>;
 
-  void count_work(std::size_t nodes) {
-    work_ += nodes;
-    require(work_ <= kMostWork, ErrorCode::unsupported,
+  void spend(std::size_t steps) {
+    require(steps <= steps_, ErrorCode::unsupported,
             "{}: the pattern is too complex to be made into a machine", where_);
+    steps_ -= steps;
   }
 
   /// `set` and what can be reached from it without a character, sorted.
@@ -141,7 +142,10 @@ class DfaBuilder {
       set.push_back(node.next);
       if (node.kind == Nfa::Kind::split) set.push_back(node.other);
     }
-    count_work(reached.size());
+    spend(reached.size());
+    // Whatever else could be matched makes no difference then.
+    if (reached.size() > kFoundNodes && seen_[nfa_.found] == mark_)
+      return closure({nfa_.found}, false, false);
     std::sort(reached.begin(), reached.end());
     return reached;
   }
@@ -175,7 +179,7 @@ class DfaBuilder {
     std::map<std::uint32_t, std::vector<CharRange>> by_target;
     for (std::size_t i = 0; i + 1 < begins.size(); ++i) {
       Set next;
-      count_work(set.size());
+      spend(set.size());
       for (const std::uint32_t id : set) {
         const Nfa::Node& node = nfa_.nodes[id];
         if (node.kind == Nfa::Kind::chars && node.chars.contains(begins[i]))
@@ -192,17 +196,18 @@ class DfaBuilder {
 
   const Nfa& nfa_;
   std::string_view where_;
+  std::size_t& steps_;
   std::vector<std::uint32_t> seen_;
   std::uint32_t mark_ = 0;
-  std::size_t work_ = 0;
   std::map<Set, std::uint32_t> numbers_;
   std::vector<Set> sets_;
 };
 
 }  // namespace
 
-CharDfa pattern_dfa(std::string_view pattern, std::string_view where) {
-  return DfaBuilder(NfaBuilder(where).build(parse_pattern(pattern, where)), where).build();
+CharDfa pattern_dfa(std::string_view pattern, std::string_view where, std::size_t& steps) {
+  const Nfa nfa = NfaBuilder(where).build(parse_pattern(pattern, where));
+  return DfaBuilder(nfa, where, steps).build();
 }
 
 }  // namespace heddle::text::grammar

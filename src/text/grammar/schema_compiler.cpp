@@ -6,7 +6,8 @@
 namespace heddle::text::grammar {
 namespace {
 
-constexpr std::size_t kMostRules = 50'000;
+constexpr std::size_t kMostRules = 30'000;
+constexpr std::size_t kMostStates = 500'000;
 constexpr std::size_t kMostOneOf = 256;
 
 std::string key_of(const Sources& sources) {
@@ -30,7 +31,9 @@ Rules SchemaCompiler::compile() {
   while (!work_.empty()) {
     const Work work = std::move(work_.front());
     work_.pop_front();
+    spent_.spend(work.sources.size() * (work.sources.size() + 20));
     Body body = compile_value(work.sources);
+    count_states(body);
     rules_[work.rule].body = std::move(body);
   }
   return std::move(rules_);
@@ -54,8 +57,16 @@ RuleId SchemaCompiler::add_rule(std::string name, Body body) {
           "JSON schema, {}: with all combinations of anyOf, oneOf and allOf written out, there are "
           "more than {} rules",
           name, kMostRules);
+  count_states(body);
   rules_.push_back({std::move(name), std::move(body)});
   return static_cast<RuleId>(rules_.size() - 1);
+}
+
+void SchemaCompiler::count_states(const Body& body) {
+  if (const auto* machine = std::get_if<Machine>(&body)) states_ += machine->states.size();
+  require(states_ <= kMostStates, ErrorCode::unsupported,
+          "JSON schema: its patterns, formats, numbers and enums take more than {} states",
+          kMostStates);
 }
 
 Expr SchemaCompiler::as_expr(const std::string& name, Body body) {
@@ -70,7 +81,7 @@ SchemaCompiler::Body SchemaCompiler::compile_value(const Sources& sources) {
   if (std::optional<Expr> choice = compile_choice(sources)) return std::move(*choice);
   const Types types = types_of(sources);
   check_keywords(sources, types);
-  if (const auto values = enumerated(sources, types)) return compile_enum(sources, *values);
+  if (const auto values = enumerated(sources, types, spent_)) return compile_enum(sources, *values);
   if (types == kAllTypes && !says_anything(sources)) return open_.value();
   std::vector<Expr> choice;
   for (const Types type : {kObject, kArray, kString, kBoolean, kNull}) {
@@ -95,6 +106,7 @@ std::optional<Expr> SchemaCompiler::compile_choice(const Sources& sources) {
 Expr SchemaCompiler::compile_branches(const Sources& sources, std::size_t at, const char* keyword) {
   const Json& branches = *find_array(sources[at], keyword);
   const bool exclusive = std::string_view(keyword) == "oneOf";
+  spent_.spend(branches.size() * sources.size() * 10);
   std::vector<Sources> all;
   for (std::size_t i = 0; i < branches.size(); ++i) {
     Sources joined = sources;
@@ -110,7 +122,8 @@ Expr SchemaCompiler::compile_branches(const Sources& sources, std::size_t at, co
             kMostOneOf);
     for (std::size_t i = 0; i < all.size(); ++i) {
       for (std::size_t j = 0; j < all.size(); ++j) {
-        require(i == j || never_valid_under(reader_, all[i], all[j]), ErrorCode::unsupported,
+        require(i == j || never_valid_under(reader_, all[i], all[j], spent_),
+                ErrorCode::unsupported,
                 "JSON schema, {}/oneOf: a value made for branch {} might be valid under branch {} "
                 "too; let a required property with a const tell them apart, or write anyOf",
                 sources[at].pointer, i, j);
@@ -155,15 +168,15 @@ SchemaCompiler::Body SchemaCompiler::compile_type(const Sources& sources, Types 
 }
 
 SchemaCompiler::Body SchemaCompiler::compile_string(const Sources& sources) {
-  const StringRules rules = string_rules(sources);
+  const StringRules rules = string_rules(sources, spent_);
   if (rules.min > rules.max) return make_choice({});
   const bool has_length = rules.min > 0 || rules.max != Expr::kUnbounded;
   if (rules.languages.empty())
     return has_length ? open_.string(rules.min, rules.max) : open_.string();
   const std::string what = where(sources) + ": the string's patterns, format and length together";
-  CharDfa language = rules.languages.front();
+  CharDfa language = *rules.languages.front();
   for (std::size_t i = 1; i < rules.languages.size(); ++i)
-    language = intersection(language, rules.languages[i], what);
+    language = intersection(language, *rules.languages[i], what);
   if (has_length) language = intersection(language, of_length(rules.min, rules.max, what), what);
   return json_strings(language);
 }

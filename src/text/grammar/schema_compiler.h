@@ -31,6 +31,7 @@ class SchemaCompiler {
   RuleId rule_for(Sources sources);
   RuleId rule_for_child(Sources sources);
   RuleId add_rule(std::string name, Body body);
+  void count_states(const Body& body);
   Expr as_expr(const std::string& name, Body body);
 
   Body compile_value(const Sources& sources);
@@ -57,6 +58,8 @@ class SchemaCompiler {
   Sources element_sources(const Sources& sources, std::size_t index, bool& forbidden) const;
 
   SchemaReader reader_;
+  SchemaWork spent_;
+  std::size_t states_ = 0;  // of all machines
   Rules rules_;
   OpenJson open_;
   std::map<std::string, RuleId> known_;  // by the addresses of the sources

@@ -8,6 +8,17 @@ namespace {
 
 constexpr int kDepth = 4;  // of discriminating properties in properties
 
+/// How much there is to look through for a property.
+std::size_t size_of(const Sources& sources) {
+  std::size_t size = 0;
+  for (const Source& source : sources) {
+    for (const char* keyword : {"properties", "required"}) {
+      if (const Json* value = source.find(keyword)) size += value->size();
+    }
+  }
+  return size;
+}
+
 bool is_required(const Sources& sources, const std::string& name) {
   return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
     const Json* required = find_array(source, "required");
@@ -50,15 +61,18 @@ bool is_never_made(const Sources& sources, const std::string& name) {
   return names_some && !has_open_choice(sources);
 }
 
-bool never(const SchemaReader& reader, const Sources& made, const Sources& other, int depth);
+bool never(const SchemaReader& reader, const Sources& made, const Sources& other, int depth,
+           SchemaWork& work);
 
-bool objects_never(const SchemaReader& reader, const Sources& made, const Sources& other,
-                   int depth) {
+bool objects_never(const SchemaReader& reader, const Sources& made, const Sources& other, int depth,
+                   SchemaWork& work) {
+  const std::size_t cost = size_of(made) + size_of(other);
   for (const Source& source : other) {
     const Json* required = find_array(source, "required");
     for (std::size_t i = 0; required != nullptr && i < required->size(); ++i) {
       const Json& name = (*required)[i];
       if (!name.is_string()) continue;
+      work.spend(cost);
       const auto& text = name.get_ref<const std::string&>();
       if (!is_required(made, text) && is_never_made(made, text)) return true;
     }
@@ -68,18 +82,20 @@ bool objects_never(const SchemaReader& reader, const Sources& made, const Source
     for (std::size_t i = 0; required != nullptr && i < required->size(); ++i) {
       const Json& name = (*required)[i];
       if (!name.is_string()) continue;
+      work.spend(cost);
       const auto& text = name.get_ref<const std::string&>();
       Sources mine = property_sources(reader, made, text),
               theirs = property_sources(reader, other, text);
       reader.follow(mine);
       reader.follow(theirs);
-      if (never(reader, mine, theirs, depth + 1)) return true;
+      if (never(reader, mine, theirs, depth + 1, work)) return true;
     }
   }
   return false;
 }
 
-bool never(const SchemaReader& reader, const Sources& made, const Sources& other, int depth) {
+bool never(const SchemaReader& reader, const Sources& made, const Sources& other, int depth,
+           SchemaWork& work) {
   const auto is_false = [](const Source& s) { return *s.schema == false; };
   if (std::any_of(other.begin(), other.end(), is_false)) return true;
   if (depth > kDepth) return false;
@@ -88,23 +104,26 @@ bool never(const SchemaReader& reader, const Sources& made, const Sources& other
   const Types types = has_open_choice(made) ? declared_types(made) : types_of(made);
   const Types common = types & declared_types(other);
   if (common == 0) return true;
-  const auto mine = enumerated(made, types), theirs = enumerated(other, kAllTypes);
+  const auto mine = enumerated(made, types, work), theirs = enumerated(other, kAllTypes, work);
   if (mine && theirs) {
     return std::none_of(mine->begin(), mine->end(), [&](const Json& v) {
       return std::find(theirs->begin(), theirs->end(), v) != theirs->end();
     });
   }
-  if (mine) {
-    return std::none_of(mine->begin(), mine->end(),
-                        [&](const Json& v) { return (type_of(v) & declared_types(other)) != 0; });
-  }
-  return common == kObject && !theirs && objects_never(reader, made, other, depth);
+  const auto none_is = [](const std::vector<Json>& values, Types of) {
+    return std::none_of(values.begin(), values.end(),
+                        [&](const Json& v) { return (type_of(v) & of) != 0; });
+  };
+  if (mine) return none_is(*mine, declared_types(other));
+  if (theirs && none_is(*theirs, types)) return true;
+  return common == kObject && !theirs && objects_never(reader, made, other, depth, work);
 }
 
 }  // namespace
 
-bool never_valid_under(const SchemaReader& reader, const Sources& made, const Sources& other) {
-  return never(reader, made, other, 0);
+bool never_valid_under(const SchemaReader& reader, const Sources& made, const Sources& other,
+                       SchemaWork& work) {
+  return never(reader, made, other, 0, work);
 }
 
 }  // namespace heddle::text::grammar

@@ -5,7 +5,6 @@
 
 #include "base/check.h"
 #include "text/grammar/formats.h"
-#include "text/grammar/pattern.h"
 
 namespace heddle::text::grammar {
 namespace {
@@ -124,7 +123,7 @@ std::uint32_t common_multiple(const Source& source, std::uint32_t so_far) {
   return multiple;
 }
 
-void add_format(const Source& source, StringRules& rules) {
+void add_format(const Source& source, StringRules& rules, SchemaWork& work) {
   const Json* format = source.find("format");
   if (format == nullptr) return;
   require(format->is_string(), ErrorCode::invalid_argument,
@@ -133,14 +132,14 @@ void add_format(const Source& source, StringRules& rules) {
   require(pattern.has_value(), ErrorCode::unsupported,
           "JSON schema, {}/format: {} is not supported; {} are", source.pointer, format->dump(),
           known_formats());
-  rules.languages.push_back(pattern_dfa(*pattern, "JSON schema, " + source.pointer_to("format")));
+  rules.languages.push_back(&work.pattern(*pattern, "JSON schema, " + source.pointer_to("format")));
 }
 
 bool string_keeps_to(const StringRules& rules, const std::string& text) {
   const std::size_t length = char_count(text);
   return length >= rules.min && length <= rules.max &&
          std::all_of(rules.languages.begin(), rules.languages.end(),
-                     [&](const CharDfa& language) { return language.accepts(text); });
+                     [&](const CharDfa* language) { return language->accepts(text); });
 }
 
 /// For values of `enum`: objects and arrays are only let through where nothing else is asked.
@@ -195,7 +194,7 @@ void check_keywords(const Sources& sources, Types types) {
   }
 }
 
-StringRules string_rules(const Sources& sources) {
+StringRules string_rules(const Sources& sources, SchemaWork& work) {
   StringRules rules;
   for (const Source& source : sources) {
     rules.min = std::max(rules.min, count_or(source, "minLength", 0));
@@ -203,10 +202,10 @@ StringRules string_rules(const Sources& sources) {
     if (const Json* pattern = source.find("pattern")) {
       require(pattern->is_string(), ErrorCode::invalid_argument,
               "JSON schema, {}/pattern: expected a string", source.pointer);
-      rules.languages.push_back(pattern_dfa(pattern->get_ref<const std::string&>(),
-                                            "JSON schema, " + source.pointer_to("pattern")));
+      rules.languages.push_back(&work.pattern(pattern->get_ref<const std::string&>(),
+                                              "JSON schema, " + source.pointer_to("pattern")));
     }
-    add_format(source, rules);
+    add_format(source, rules, work);
   }
   return rules;
 }
@@ -226,9 +225,11 @@ NumberRange number_range(const Sources& sources, bool integer) {
   return range;
 }
 
-std::optional<std::vector<Json>> enumerated(const Sources& sources, Types types) {
+std::optional<std::vector<Json>> enumerated(const Sources& sources, Types types, SchemaWork& work) {
   std::optional<std::vector<Json>> values;
   const auto keep = [&](const Json* allowed, const Json* end) {
+    const auto count = static_cast<std::size_t>(end - allowed);
+    work.spend(values ? values->size() * count : count);
     if (!values) {
       values.emplace(allowed, end);
     } else {
@@ -249,7 +250,7 @@ std::optional<std::vector<Json>> enumerated(const Sources& sources, Types types)
   for (const Types type : {kObject, kArray}) {
     if ((found & type) != 0) refuse_structure(sources, type);
   }
-  const StringRules strings = (found & kString) != 0 ? string_rules(sources) : StringRules();
+  const StringRules strings = (found & kString) != 0 ? string_rules(sources, work) : StringRules();
   const NumberRange numbers = (found & kNumber) != 0 ? number_range(sources, false) : NumberRange();
   std::erase_if(*values, [&](const Json& v) {
     if (v.is_string()) return !string_keeps_to(strings, v.get_ref<const std::string&>());

@@ -7,6 +7,7 @@
 #include "text/grammar/char_dfa.h"
 #include "text/grammar/number_range.h"
 #include "text/grammar/schema_reader.h"
+#include "text/grammar/schema_work.h"
 
 namespace heddle::text::grammar {
 
@@ -30,17 +31,18 @@ void check_keywords(const Sources& sources, Types types);
 
 struct StringRules {
   std::uint32_t min = 0, max = ~std::uint32_t{0};  // characters
-  std::vector<CharDfa> languages;                  // of patterns and formats
+  std::vector<const CharDfa*> languages;           // of patterns and formats
 };
-StringRules string_rules(const Sources& sources);
+StringRules string_rules(const Sources& sources, SchemaWork& work);
 NumberRange number_range(const Sources& sources, bool integer);
 
 /// The values that `enum` and `const` of all sources leave, with the other keywords kept to.
 /// Nothing if there is neither.
-std::optional<std::vector<Json>> enumerated(const Sources& sources, Types types);
+std::optional<std::vector<Json>> enumerated(const Sources& sources, Types types, SchemaWork& work);
 
 /// Whether no value that is made for `made` is valid under `other`; false where that is not plain
 /// to see.
-bool never_valid_under(const SchemaReader& reader, const Sources& made, const Sources& other);
+bool never_valid_under(const SchemaReader& reader, const Sources& made, const Sources& other,
+                       SchemaWork& work);
 
 }  // namespace heddle::text::grammar

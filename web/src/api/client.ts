@@ -8,9 +8,18 @@ export interface ChatMessage {
 }
 
 export interface ChatRequest {
-  model?: string;
   messages: ChatMessage[];
   [setting: string]: unknown;
+}
+
+export interface CompletionRequest {
+  prompt: string;
+  [setting: string]: unknown;
+}
+
+export interface Model {
+  id: string;
+  chats: boolean; // false: it has no chat template, and continues texts
 }
 
 export interface Usage {
@@ -49,7 +58,7 @@ function usageOf(value: unknown): Usage | null {
   };
 }
 
-/** Reads one event of a chat completion stream. Throws what the server reports in the stream. */
+/** Reads one event of a stream of either kind of completion. Throws what the server reports in the stream. */
 export function deltaOf(data: string): ChatDelta {
   let parsed: unknown;
   try {
@@ -65,13 +74,14 @@ export function deltaOf(data: string): ChatDelta {
   const choice = fields(Array.isArray(chunk["choices"]) ? chunk["choices"][0] : null);
   const delta = fields(choice["delta"]);
   return {
-    content: text(delta["content"]),
+    content: text(delta["content"]) || text(choice["text"]),
     reasoning: text(delta["reasoning_content"]),
     finish: text(choice["finish_reason"]) || null,
     usage: usageOf(chunk["usage"]),
   };
 }
 
+/** Paths are relative to the page, which may be served below another address. */
 export class Client {
   constructor(private readonly apiKey: () => string) {}
 
@@ -91,11 +101,16 @@ export class Client {
     throw describe(response.status, body, response.headers.get("Retry-After"));
   }
 
-  async models(): Promise<string[]> {
-    const response = await this.ask("/v1/models", {});
+  async models(): Promise<Model[]> {
+    const response = await this.ask("v1/models", {});
     const { data } = fields(await response.json().catch(() => null));
-    if (!Array.isArray(data)) throw new ServerError("The server's list of models makes no sense.", response.status);
-    return data.map((model) => text(fields(model)["id"])).filter((id) => id !== "");
+    if (!Array.isArray(data))
+      throw new ServerError("The server's list of models makes no sense.", response.status);
+    const models = data.map((model) => ({
+      id: text(fields(model)["id"]),
+      chats: fields(fields(model)["meta"])["chat_template"] !== false,
+    }));
+    return models.filter(({ id }) => id !== "");
   }
 
   /** The events of a stream; it may end at any time, and then throws ServerError. */
@@ -103,7 +118,10 @@ export class Client {
     const response = await this.ask(path, init);
     const type = response.headers.get("Content-Type") ?? "";
     if (!response.body || !type.startsWith("text/event-stream")) {
-      throw new ServerError(`The server answered ${path} with ${type || "nothing"} instead of a stream.`, response.status);
+      throw new ServerError(
+        `The server answered ${path} with ${type || "nothing"} instead of a stream.`,
+        response.status,
+      );
     }
     try {
       yield* events(response.body);
@@ -113,10 +131,18 @@ export class Client {
   }
 
   /** A reply as it is written. Throws if the stream ends before it says that it is done. */
-  async *chat(request: ChatRequest, signal: AbortSignal): AsyncGenerator<ChatDelta> {
-    const body = JSON.stringify({ ...request, stream: true, stream_options: { include_usage: true } });
+  async *reply(
+    request: ChatRequest | CompletionRequest,
+    signal: AbortSignal,
+  ): AsyncGenerator<ChatDelta> {
+    const path = "messages" in request ? "v1/chat/completions" : "v1/completions";
+    const body = JSON.stringify({
+      ...request,
+      stream: true,
+      stream_options: { include_usage: true },
+    });
     const init = { method: "POST", body, signal, headers: { "Content-Type": "application/json" } };
-    for await (const { data } of this.stream("/v1/chat/completions", init)) {
+    for await (const { data } of this.stream(path, init)) {
       if (data === "[DONE]") return;
       yield deltaOf(data);
     }

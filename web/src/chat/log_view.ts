@@ -26,33 +26,38 @@ export class LogView {
 
   /** Everything anew. */
   show(conversation: Conversation, running: boolean): void {
-    this.views = conversation.messages.map((message, index) => new MessageView(message, index, this.actions));
+    this.views = conversation.messages.map(
+      (message, index) => new MessageView(message, index, this.actions),
+    );
     this.log.replaceChildren(...this.views.map((view) => view.element));
     if (this.views.length === 0) this.log.append(this.empty());
     this.views.forEach((view, index) => this.showOne(view, conversation, index, running));
     this.scrollToEnd();
   }
 
-  /** The last message has grown: shown at the next frame. */
+  /** The last message has grown: shown at the next frame, or at once if it grows no more. */
   showLast(conversation: Conversation, running: boolean): void {
     cancelAnimationFrame(this.pending);
-    this.pending = requestAnimationFrame(() => {
+    const show = () => {
       const index = conversation.messages.length - 1;
       const view = this.views[index];
       if (!view) return;
       this.showOne(view, conversation, index, running);
       if (this.follows) this.scrollToEnd();
-    });
+    };
+    if (running) this.pending = requestAnimationFrame(show);
+    else show();
   }
 
-  private showOne(view: MessageView, conversation: Conversation, index: number, running: boolean): void {
+  private showOne(
+    view: MessageView,
+    conversation: Conversation,
+    index: number,
+    running: boolean,
+  ): void {
     const message = conversation.messages[index];
     const last = index === conversation.messages.length - 1;
     if (message) view.show(message, running && last, last);
-  }
-
-  focusLast(): void {
-    this.views[this.views.length - 1]?.element.focus();
   }
 
   private empty(): HTMLElement {
@@ -60,7 +65,11 @@ export class LogView {
       "div",
       { class: "empty" },
       h("p", {}, "Ask something."),
-      h("p", { class: "hint" }, "Enter sends, Shift+Enter starts a new line, Escape stops a reply."),
+      h(
+        "p",
+        { class: "hint" },
+        "Enter sends, Shift+Enter starts a new line, Escape stops a reply.",
+      ),
     );
   }
 

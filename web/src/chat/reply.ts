@@ -1,5 +1,5 @@
 // A reply under way: asks for it, gathers it, and says how it ended. Never throws.
-import type { ChatRequest, Client } from "../api/client.ts";
+import type { ChatRequest, Client, CompletionRequest, Usage } from "../api/client.ts";
 import { isAbort, unreachable } from "../api/errors.ts";
 import type { Message } from "./conversation.ts";
 import { Rate } from "./rate.ts";
@@ -9,22 +9,22 @@ export class Reply {
   readonly rate = new Rate();
   private readonly abort = new AbortController();
 
-  constructor(private readonly client: Pick<Client, "chat">) {}
+  constructor(private readonly client: Pick<Client, "reply">) {}
 
   stop(): void {
     this.abort.abort();
   }
 
   /** Calls `changed` whenever `message` has. Ends when the reply has, in whatever way. */
-  async run(request: ChatRequest, changed: () => void): Promise<void> {
+  async run(request: ChatRequest | CompletionRequest, changed: () => void): Promise<void> {
     try {
-      for await (const delta of this.client.chat(request, this.abort.signal)) {
+      for await (const delta of this.client.reply(request, this.abort.signal)) {
         if (delta.content || delta.reasoning) this.rate.piece(performance.now());
         const { content, reasoning = "" } = this.message;
         this.message = { ...this.message, content: content + delta.content };
         if (reasoning + delta.reasoning) this.message.reasoning = reasoning + delta.reasoning;
         if (delta.finish) this.message.finish = delta.finish;
-        this.countTokens(delta.usage?.promptTokens ?? null, delta.usage?.completionTokens ?? null);
+        this.countTokens(delta.usage);
         changed();
       }
     } catch (error) {
@@ -34,12 +34,14 @@ export class Reply {
     changed();
   }
 
-  private countTokens(prompt: number | null, completion: number | null): void {
-    const { figures } = this.message;
+  private countTokens(usage: Usage | null): void {
+    const known = usage ?? this.message.figures;
+    const completionTokens = known?.completionTokens ?? null;
     this.message.figures = {
-      promptTokens: prompt ?? figures?.promptTokens ?? null,
-      completionTokens: completion ?? figures?.completionTokens ?? null,
-      tokensPerSecond: this.rate.perSecond(completion ?? figures?.completionTokens ?? null),
+      promptTokens: known?.promptTokens ?? null,
+      cachedTokens: known?.cachedTokens ?? null,
+      completionTokens,
+      tokensPerSecond: this.rate.perSecond(completionTokens),
     };
   }
 }

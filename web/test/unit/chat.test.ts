@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ChatDelta, ChatRequest } from "../../src/api/client.ts";
+import type { ChatDelta, ChatRequest, CompletionRequest } from "../../src/api/client.ts";
 import { ServerError } from "../../src/api/errors.ts";
 import { Chat, type Change } from "../../src/chat/chat.ts";
 import { noSettings } from "../../src/chat/settings.ts";
@@ -27,11 +27,16 @@ class Memory implements Items {
   }
 }
 
-const delta = (content: string, finish: string | null = null): ChatDelta => ({ content, reasoning: "", finish, usage: null });
+const delta = (content: string, finish: string | null = null): ChatDelta => ({
+  content,
+  reasoning: "",
+  finish,
+  usage: null,
+});
 
 /** A server whose replies the test feeds, piece by piece. */
 class Puppet {
-  readonly requests: ChatRequest[] = [];
+  readonly requests: (ChatRequest | CompletionRequest)[] = [];
   private waiting: (() => void)[] = [];
   private queue: (ChatDelta | Error | "end")[] = [];
 
@@ -41,7 +46,10 @@ class Puppet {
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
 
-  async *chat(request: ChatRequest, signal: AbortSignal): AsyncGenerator<ChatDelta> {
+  async *reply(
+    request: ChatRequest | CompletionRequest,
+    signal: AbortSignal,
+  ): AsyncGenerator<ChatDelta> {
     this.requests.push(request);
     for (;;) {
       signal.throwIfAborted();
@@ -63,7 +71,12 @@ function setUp(items: Items | null = new Memory()) {
   const troubles: string[] = [];
   const changes: Change[] = [];
   const store = new ConversationStore(items, (why) => troubles.push(why));
-  const chat = new Chat(puppet, store, () => noSettings, (change) => changes.push(change));
+  const chat = new Chat(
+    puppet,
+    store,
+    () => noSettings,
+    (change) => changes.push(change),
+  );
   return { puppet, troubles, changes, store, chat };
 }
 
@@ -115,7 +128,7 @@ test("an error is kept with its cause, and the next message leaves it out", asyn
   assert.equal(chat.current.messages[1]?.error, "The server refused (429): full.");
   chat.send("b");
   await rest();
-  assert.deepEqual(puppet.requests[1]?.messages, [{ role: "user", content: "a\n\nb" }]);
+  assert.deepEqual(puppet.requests[1]?.["messages"], [{ role: "user", content: "a\n\nb" }]);
 });
 
 test("asking again replaces the last reply", async () => {
@@ -127,7 +140,7 @@ test("asking again replaces the last reply", async () => {
   chat.regenerate();
   await puppet.feed(delta("two", "stop"), "end");
   assert.deepEqual(contents(chat), ["a", "two"]);
-  assert.deepEqual(puppet.requests[1]?.messages, [{ role: "user", content: "a" }]);
+  assert.deepEqual(puppet.requests[1]?.["messages"], [{ role: "user", content: "a" }]);
 });
 
 test("an edited message replaces what came after it", async () => {
@@ -166,6 +179,30 @@ test("a conversation that is deleted stays deleted, whatever its reply still say
   assert.deepEqual(contents(chat), []);
 });
 
+test("a model without a chat template is asked to continue what was said", async () => {
+  const { puppet, chat } = setUp();
+  chat.model = { id: "m", chats: false };
+  chat.send("Once");
+  await puppet.feed(delta(" upon a time.", "stop"), "end");
+  chat.send("Then");
+  await rest();
+  assert.deepEqual(puppet.requests, [
+    { prompt: "Once", max_tokens: 256, model: "m" },
+    { prompt: "Once upon a time.\nThen", max_tokens: 256, model: "m" },
+  ]);
+});
+
+test("what has come is kept when the page is left in the middle of a reply", async () => {
+  const items = new Memory();
+  const { puppet, chat } = setUp(items);
+  chat.send("a");
+  await puppet.feed(delta("so far"));
+  chat.keepGrown();
+  const again = setUp(items).chat;
+  assert.deepEqual(contents(again), ["a", "so far"]);
+  assert.equal(again.current.messages[1]?.finish, undefined);
+});
+
 test("a title and a system prompt are kept; an empty conversation is not", async () => {
   const items = new Memory();
   const { puppet, chat } = setUp(items);
@@ -173,7 +210,10 @@ test("a title and a system prompt are kept; an empty conversation is not", async
   assert.equal(items.length, 0);
   chat.send("a");
   await puppet.feed("end");
-  assert.equal(puppet.requests[0]?.messages[0]?.role, "system");
+  assert.deepEqual(puppet.requests[0]?.["messages"], [
+    { role: "system", content: "be brief" },
+    { role: "user", content: "a" },
+  ]);
   chat.rename(chat.current.id, " named ");
   chat.setSystem("be long");
   const again = setUp(items).chat.current;

@@ -1,5 +1,6 @@
-#include "llm/engine/reply.h"
+#include "llm/reply.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -27,7 +28,9 @@ SamplerOptions sampler_options(const Request& request, const Tokenizer& tokenize
 
 GrammarMatcher make_matcher(const Request& request, const Tokenizer& tokenizer,
                             std::shared_ptr<const VocabularyIndex> index) {
-  const bool has_text = !tokenizer.decode(request.prompt).empty();
+  // A Detokenizer drops the first space only of what begins the text.
+  const bool has_text = std::ranges::any_of(
+      request.prompt, [&](TokenId id) { return !tokenizer.token_bytes(id).empty(); });
   return {request.grammar, std::move(index),
           has_text ? TextStart::after_prompt : TextStart::at_beginning};
 }
@@ -65,6 +68,10 @@ Reply::Next Reply::next(std::span<const float> logits, bool has_room) {
   Next next;
   if (request_.max_tokens == 0) {
     finish(StopReason::max_tokens, next);
+    return next;
+  }
+  if (matcher_ && matcher_->must_end()) {
+    finish(StopReason::end_token, next);
     return next;
   }
   const TokenId token = pick(logits);

@@ -1,0 +1,29 @@
+// What the machine itself can do, measured: the bounds that kernels are held against.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/team.h"
+
+namespace heddle::bench {
+
+/// Seconds for the team to read these bytes once, and to copy them.
+double read_seconds(Team& team, std::span<const std::byte> bytes);
+double copy_seconds(Team& team, std::span<const std::byte> from, std::byte* to);
+
+/// What multiplies: registers alone, so that nothing but the arithmetic counts. An operation is a
+/// multiplication or an addition.
+enum class Arithmetic : std::uint8_t {
+  f32,       // fused multiply-add
+  int8,      // sums of four products of bytes (VNNI), or what this processor has instead
+  int8_tile  // AMX
+};
+/// Operations a second; nothing where the processor, or the system, has no such instructions.
+std::optional<double> arithmetic_rate(Team& team, Arithmetic arithmetic);
+const char* name_of(Arithmetic arithmetic);
+
+}  // namespace heddle::bench
