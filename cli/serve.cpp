@@ -112,6 +112,8 @@ server::ServerOptions server_options(const ServeArguments& arguments, const llm:
     for (std::string& key : keys_from(arguments.api_key_file))
       options.api_keys.push_back(std::move(key));
   }
+  for (const std::string& key : options.api_keys)
+    require(!key.empty(), ErrorCode::invalid_argument, "an API key is empty: anyone would have it");
   return options;
 }
 

@@ -31,6 +31,14 @@ Json with_arguments_as_text(Json messages) {
   return messages;
 }
 
+/// Some templates count on a description, which OpenAI's API does not ask for.
+Json with_descriptions(Json tools) {
+  for (Json& tool : tools) {
+    if (!tool["function"].contains("description")) tool["function"]["description"] = "";
+  }
+  return tools;
+}
+
 }  // namespace
 
 ChatPrompt::ChatPrompt(const Tokenizer& tokenizer, const std::optional<std::string>& source)
@@ -75,7 +83,11 @@ std::vector<TextPiece> ChatPrompt::render(const ChatRequest& request) const {
     return try_render(context);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::invalid_argument) throw;
-    refuse_field("messages", "{}", error.what());
+    const Json described = with_descriptions(request.tools);
+    if (described == request.tools) refuse_field("messages", "{}", error.what());
+    ChatRequest again = request;
+    again.tools = described;
+    return render(again);
   }
 }
 

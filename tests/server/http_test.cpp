@@ -6,8 +6,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <future>
 #include <mutex>
+#include <random>
 #include <thread>
 
 #include "heddle/error.h"
@@ -419,6 +421,56 @@ TEST(Http, SaysWhyItCannotListen) {
       EXPECT_THAT(error.what(), HasSubstr(words));
     }
   }
+}
+
+/// A sound request with some bytes changed, left out, doubled or put in.
+std::string mutated(std::mt19937& random) {
+  static const std::vector<std::string> seeds{
+      test::request_text("POST", "/a?b", "hello"),
+      test::request_text("GET", "/") + test::request_text("HEAD", "/x"),
+      "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n3;n=\"v\"\r\n"
+      "abc\r\n0\r\nTrailer: t\r\n\r\n",
+      "POST /x HTTP/1.0\r\nExpect: 100-continue\r\nConnection: keep-alive, x\r\nContent-Length: "
+      "3\r\n\r\nabc"};
+  static const std::string odd("\r\n\0:;,= \t\"0fF\x80\xff", 15);
+  std::string text = seeds[random() % seeds.size()];
+  for (auto changes = random() % 4 + 1; changes > 0 && !text.empty(); --changes) {
+    const std::size_t at = random() % text.size();
+    const char c = odd[random() % odd.size()];
+    switch (random() % 4) {
+      case 0:
+        text[at] = c;
+        break;
+      case 1:
+        text.erase(at, random() % 8 + 1);
+        break;
+      case 2:
+        text.insert(at, text.substr(at, random() % 40));
+        break;
+      default:
+        text.insert(at, 1, c);
+        break;
+    }
+  }
+  return text;
+}
+
+TEST(Http, BrokenRequestsBreakNothing) {
+  const char* rounds = std::getenv("FUZZ_ROUNDS");
+  Serving server(options_for_tests(), echo);
+  std::mt19937 random(1);
+  for (int left = rounds ? std::atoi(rounds) : 2000; left > 0; --left) {
+    const std::string text = mutated(random);
+    RawClient client(server.url());
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t count = random() % 3 == 0 ? random() % 20 + 1 : text.size();
+      if (!client.send(text.substr(at, count))) break;
+      at += count;
+    }
+    client.half_close();
+    ASSERT_TRUE(client.is_closed_within(30s)) << testing::PrintToString(text);
+  }
+  EXPECT_EQ(test::request(server.url(), "GET", "/").status, 200);
 }
 
 // Threads that reply, clients that come and go, and a server that ends among them.

@@ -226,6 +226,14 @@ TEST(Tools, AConversationWithCallsGoesOn) {
             "messages[1].tool_calls[0].function.arguments");
 }
 
+TEST(Tools, NeedNoDescriptionThoughTheTemplateDoes) {
+  const TestServer server([](auto& options) {
+    options.chat_template =
+        "<tool_call>{% for tool in tools %}{{ 'Says ' + tool.function.description }}{% endfor %}";
+  });
+  server.ask("/v1/chat/completions", tools_body());
+}
+
 TEST(Tools, AreRefusedWhereTheTemplateHasNone) {
   const TestServer server;
   const Json reply = server.ask("/v1/chat/completions", tools_body(), 400);
