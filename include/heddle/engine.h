@@ -120,7 +120,8 @@ class Ticket {
   /// throws cancels this request. A call may still go on when the ticket is dropped.
   void notify(std::function<void()> ready);
   /// Ends the request, queued or running, with StopReason::cancelled; what it held is free before
-  /// the engine's next step. Does nothing if it has ended. Never blocks.
+  /// the engine's next step, but for KV that is kept, until it is needed, for those that begin in
+  /// the same way. Does nothing if it has ended. Never blocks.
   void cancel() noexcept;
 
  private:
