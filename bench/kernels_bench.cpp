@@ -154,63 +154,82 @@ void add_elementwise(std::vector<Case>& cases) {
     add("less" + type, Compare{CompareKind::less}, {big, big});
     add("select" + type, Select{}, {flags, big, big});
   }
-  const TensorSpec floats{DType::f32, {kBytes / 4}};
-  add("gated_multiply f32", GatedMultiply{}, {floats, floats});
+  const TensorSpec numbers{DType::f32, {kBytes / 4}};
+  add("gated_multiply f32", GatedMultiply{}, {numbers, numbers});
   for (const DType half : {DType::f16, DType::bf16}) {
-    add("cast f32 to " + name_of_type(half), Cast{half}, {floats});
-    add("cast " + name_of_type(half) + " to f32", Cast{DType::f32}, {{half, floats.shape}});
+    add("cast f32 to " + name_of_type(half), Cast{half}, {numbers});
+    add("cast " + name_of_type(half) + " to f32", Cast{DType::f32}, {{half, numbers.shape}});
   }
   for (const DType dtype : {DType::q8_0, DType::q4_0, DType::q4_K, DType::q6_K}) {
-    add("cast " + name_of_type(dtype) + " to f32", Cast{DType::f32}, {{dtype, floats.shape}});
+    add("cast " + name_of_type(dtype) + " to f32", Cast{DType::f32}, {{dtype, numbers.shape}});
   }
 }
 
-void add_rows(std::vector<Case>& cases) {
-  constexpr std::int64_t kRows = 8'192, kWidth = 2'048, kVocabulary = 151'936;
-  const Input x{{DType::f32, {kRows, kWidth}}, {}, false},
-      weight{{DType::f32, {kWidth}}, {}, false};
+constexpr std::int64_t kRows = 8'192, kWidth = 2'048;
+
+Input floats(const Shape& shape) {
+  return {{DType::f32, shape}, {}, false};
+}
+
+void add_reductions(std::vector<Case>& cases) {
+  constexpr std::int64_t kVocabulary = 151'936;
+  const auto add = [&](const std::string& name, Op op, const Shape& shape, Bound bound) {
+    cases.push_back({name, to_string(shape), std::move(op), {floats(shape)}, bound});
+  };
+  const Shape rows{kRows, kWidth};
+  add("sum, last axis", Reduce{ReduceKind::sum, {1}}, rows, Bound::read);
+  add("sum, first axis", Reduce{ReduceKind::sum, {0}}, rows, Bound::read);
+  add("max, last axis", Reduce{ReduceKind::max, {1}}, rows, Bound::read);
+  add("arg_reduce, last axis", ArgReduce{ArgReduceKind::max, 1}, rows, Bound::read);
+  add("top_k 40", TopK{40}, {128, kVocabulary}, Bound::read);
+  add("scan sum", Scan{ScanKind::sum, 1}, rows, Bound::copy);
+  add("softmax", Softmax{}, rows, Bound::copy);
+}
+
+void add_norms_and_rope(std::vector<Case>& cases) {
+  const Input x = floats({kRows, kWidth}), weight = floats({kWidth});
   const std::string shape = to_string(x.spec.shape);
-  cases.push_back({"sum, last axis", shape, Reduce{ReduceKind::sum, {1}}, {x}, Bound::read});
-  cases.push_back({"sum, first axis", shape, Reduce{ReduceKind::sum, {0}}, {x}, Bound::read});
-  cases.push_back({"max, last axis", shape, Reduce{ReduceKind::max, {1}}, {x}, Bound::read});
-  cases.push_back(
-      {"arg_reduce, last axis", shape, ArgReduce{ArgReduceKind::max, 1}, {x}, Bound::read});
-  const Input logits{{DType::f32, {128, kVocabulary}}, {}, false};
-  cases.push_back({"top_k 40", to_string(logits.spec.shape), TopK{40}, {logits}, Bound::read});
-  cases.push_back({"scan sum", shape, Scan{ScanKind::sum, 1}, {x}, Bound::copy});
-  cases.push_back({"softmax", shape, Softmax{}, {x}, Bound::copy});
   cases.push_back({"rms_norm", shape, RmsNorm{}, {x, weight}, Bound::copy});
   cases.push_back({"add_rms_norm", shape, AddRmsNorm{}, {x, x, weight}, Bound::copy});
   cases.push_back({"layer_norm", shape, LayerNorm{}, {x, weight, weight}, Bound::copy});
+  constexpr std::int64_t kTokens = 4'096;
+  const Input heads = floats({kTokens, 32, 128});
+  const Input positions{{DType::i32, {kTokens}}, counted(kTokens), false};
   for (const RopeStyle style : {RopeStyle::split_half, RopeStyle::interleaved}) {
-    const RopeAngles angles{.style = style, .dims = 128};
-    const Input heads{{DType::f32, {4'096, 32, 128}}, {}, false};
     cases.push_back({fmt::format("rope {}", to_string(style)),
                      to_string(heads.spec.shape),
-                     Rope{angles},
-                     {heads, {{DType::i32, {4'096}}, counted(4'096), false}},
+                     Rope{RopeAngles{.style = style, .dims = 128}},
+                     {heads, positions},
                      Bound::copy});
   }
+}
+
+/// Bytes of a row in `dtype`, and in f32.
+double bytes_of_rows(DType dtype, std::int64_t rows) {
+  return static_cast<double>(rows) *
+         static_cast<double>(row_bytes(dtype, kWidth) + row_bytes(DType::f32, kWidth));
+}
+
+void add_gathers(std::vector<Case>& cases) {
+  constexpr std::int64_t kTable = 65'536, kIds = 16'384;
+  std::vector<std::int32_t> ids = counted(kIds);
+  for (std::int32_t& id : ids) id = static_cast<std::int32_t>(id * 7'919LL % kTable);
   for (const DType dtype : {DType::f32, DType::f16, DType::q8_0, DType::q4_0, DType::q4_K}) {
-    constexpr std::int64_t kIds = 16'384;
-    std::vector<std::int32_t> ids = counted(kIds);
-    for (std::int32_t& id : ids) id = static_cast<std::int32_t>(id * 7'919LL % 65'536);
-    const double row = static_cast<double>(row_bytes(dtype, kWidth)) + 4.0 * kWidth;
     cases.push_back({"gather_rows " + name_of_type(dtype),
-                     fmt::format("{} rows of [65536, {}]", kIds, kWidth),
+                     fmt::format("{} rows of [{}, {}]", kIds, kTable, kWidth),
                      GatherRows{},
-                     {{{dtype, {65'536, kWidth}}, {}, false}, {{DType::i32, {kIds}}, ids, false}},
+                     {{{dtype, {kTable, kWidth}}, {}, false}, {{DType::i32, {kIds}}, ids, false}},
                      Bound::copy,
-                     kIds * row});
+                     bytes_of_rows(dtype, kIds)});
   }
   for (const DType dtype : {DType::f32, DType::f16, DType::q8_0}) {
-    const Input state{{dtype, {kRows, kWidth}}, {}, false};
+    const Input x = floats({kRows, kWidth}), state{{dtype, x.spec.shape}, {}, false};
     cases.push_back({"write_rows " + name_of_type(dtype),
-                     shape,
+                     to_string(x.spec.shape),
                      WriteRows{},
                      {state, x, {{DType::i32, {kRows}}, counted(kRows), false}},
                      Bound::copy,
-                     kRows * (static_cast<double>(row_bytes(dtype, kWidth)) + 4.0 * kWidth),
+                     bytes_of_rows(dtype, kRows),
                      true});
   }
 }
@@ -359,7 +378,9 @@ int run(const Arguments& arguments) {
   add_products(cases);
   add_attention(cases);
   add_elementwise(cases);
-  add_rows(cases);
+  add_reductions(cases);
+  add_norms_and_rope(cases);
+  add_gathers(cases);
   Team team(arguments.threads);
   const TeamScope scope(team);
   print_machine(team);

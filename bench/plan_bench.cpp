@@ -36,7 +36,7 @@ void measure(const llm::Model& model, std::int64_t tokens) {
   const llm::PlanShape shape{
       .sequences = 1, .blocks_each = 512 / llm::kBlockSize, .kv_type = DType::f16};
   const auto capture = [&] {
-    return llm::build_graph(model.file(), model.config(), shape, {}, tokens, 1);
+    return llm::build_graph(model.file(), model.config(), shape, {}, {.tokens = tokens});
   };
   const Graph graph = capture();
   const CompileOptions options{.verify = false};

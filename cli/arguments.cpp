@@ -103,7 +103,8 @@ void add_devices(CLI::App& app, ModelArguments& model) {
 void add_report(CLI::App& app, bool& report) {
   app.add_flag("--report", report,
                "Say on standard error what the devices did: dispatches by kernel, submissions, "
-               "recordings, barriers, copies, and ops that ran on the CPU instead");
+               "recordings, barriers, copies, ops that ran on the CPU instead, and the splits of a "
+               "step");
 }
 
 void add_context(CLI::App& app, ModelArguments& model) {
@@ -220,6 +221,7 @@ void add_chat(Program& program) {
   app->footer(
       "Standard input that is no terminal has a message a line. /help lists what can be "
       "typed.");
+  add_observe(*app, arguments->observe);
 }
 
 void add_info(Program& program) {
@@ -419,6 +421,7 @@ void add_serve(Program& program) {
   app->add_option("--chat-template", arguments->chat_template,
                   "A file with a chat template (Jinja), instead of the model's own");
   add_serve_limits(*app, *arguments);
+  add_observe(*app, arguments->observe);
 }
 
 /// llama.cpp's short names of several letters, which the parser would read as one letter and its

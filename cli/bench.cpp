@@ -90,14 +90,15 @@ int bench(const BenchArguments& arguments) {
   }
   llm::Context context(model, options);
   const llm::SequenceId sequence = context.create();
-  Watching watching(context, arguments.observe);
+  Watching watching(context.options(), arguments.observe);
   for (BenchTest& test : tests) {
     measure(context, sequence, test, arguments.repetitions, watching, progress);
   }
   progress.clear();
   for (const BenchTest& test : tests) {
-    if (arguments.report)
-      fmt::print(stderr, "{}, {} times\n{}\n", test_name(test), arguments.repetitions, test.report);
+    if (!arguments.report) continue;
+    fmt::print(stderr, "{}, {} times\n{}{}\n", test_name(test), arguments.repetitions, test.report,
+               splits_of_step(context, test.n_gen > 0 ? 1 : test.n_prompt));
   }
   watching.finish();
   print(arguments.json ? bench_json(context, tests) : bench_table(context, tests));

@@ -76,6 +76,7 @@ ChatProgram::ChatProgram(const ChatArguments& arguments)
     chat_->set_system(*arguments.system);
     if (session_ && !chat_->turns().empty()) say("the system message is another one from now on");
   }
+  interrupt_.emplace();
   open_reader(arguments.keeps_history);
 }
 
@@ -96,8 +97,8 @@ void ChatProgram::open_session(const ChatArguments& arguments) {
 
 void ChatProgram::open_reader(bool keeps_history) {
   if (is_interactive_ && out_.is_terminal() && can_move_cursor())
-    reader_ = editing_reader(interrupt_, keeps_history ? chat_history_path().string() : "");
-  if (!reader_) reader_ = plain_reader(interrupt_, is_interactive_ && out_.is_terminal());
+    reader_ = editing_reader(*interrupt_, keeps_history ? chat_history_path().string() : "");
+  if (!reader_) reader_ = plain_reader(*interrupt_, is_interactive_ && out_.is_terminal());
 }
 
 void ChatProgram::say(std::string_view text) const {
@@ -140,7 +141,6 @@ int ChatProgram::run() {
 }
 
 std::optional<ChatInput::Complete> ChatProgram::next_input() {
-  constexpr char kInvisible = '\1';  // around what moves no cursor
   while (true) {
     const std::string_view mark = input_.in_block() ? "\"\"\" " : input_.is_open() ? "\\ " : "> ";
     const std::string_view on = out_.code(Style::prompt), off = out_.code(Style::plain);
@@ -171,8 +171,8 @@ std::optional<ChatInput::Complete> ChatProgram::next_input() {
 }
 
 void ChatProgram::interrupted_at_prompt(const std::string& dropped) {
-  interrupt_.clear();
-  print_now("^C\n");
+  interrupt_->clear();
+  print_now("\n");
   empty_interrupts_ = dropped.empty() && !input_.is_open() ? empty_interrupts_ + 1 : 0;
   input_.take();
   if (empty_interrupts_ >= 2) say("Ctrl-D or /exit leaves");
@@ -219,16 +219,17 @@ void ChatProgram::tell_forgotten(const llm::Forgotten& forgotten) const {
                   forgotten.tokens_read == 1 ? "is" : "are"));
 }
 
-llm::ChatOptions ChatProgram::options_for(bool& has_spoken,
+llm::ChatOptions ChatProgram::options_for(const bool& has_spoken,
                                           std::optional<llm::Forgotten>& forgotten) {
   llm::ChatOptions options;
   options.generate.max_tokens = settings_.max_tokens;
   options.generate.stop = settings_.stop;
   options.generate.sampler = settings_.sampler;
   options.generate.sampler.seed += settings_.replies++;
-  options.generate.progress = [this](std::int64_t done, std::int64_t all) {
-    progress_.show(fmt::format("reading: {} of {} tokens", done, all));
-    return !interrupt_.raised();
+  options.generate.progress = [this, &has_spoken](std::int64_t done, std::int64_t all) {
+    // On a line of its own, which a reply in its midst has not.
+    if (!has_spoken) progress_.show(fmt::format("reading: {} of {} tokens", done, all));
+    return !interrupt_->raised();
   };
   options.on_forget = [this, &has_spoken, &forgotten](const llm::Forgotten& now) {
     // Not in the midst of a reply's line.
@@ -242,7 +243,6 @@ llm::ChatOptions ChatProgram::options_for(bool& has_spoken,
 }
 
 void ChatProgram::answer() {
-  interrupt_.clear();
   bool has_spoken = false;
   char last = '\n';
   std::optional<llm::Forgotten> forgotten;
@@ -260,7 +260,7 @@ void ChatProgram::answer() {
         last = text.back();
         has_spoken = true;
       }
-      return !interrupt_.raised();
+      return !interrupt_->raised();
     });
   } catch (...) {
     end_line();
@@ -281,6 +281,7 @@ void ChatProgram::answer() {
 void ChatProgram::tell_end(const llm::ChatReply& reply) {
   switch (reply.reason) {
     case llm::StopReason::cancelled:
+      interrupt_->clear();
       if (!is_interactive_) {
         has_left_ = true;
         exit_code_ = kInterrupted;
@@ -296,12 +297,18 @@ void ChatProgram::tell_end(const llm::ChatReply& reply) {
       break;
     case llm::StopReason::end_token:
     case llm::StopReason::stop_text:
+      if (reply.text.empty()) say("the reply is empty");
       break;
   }
 }
 
 int chat(const ChatArguments& arguments) {
-  return ChatProgram(arguments).run();
+  ChatProgram program(arguments);
+  Watching watching(context_options(arguments.model), arguments.observe);
+  int code = kOk;
+  watching.during([&] { code = program.run(); });
+  watching.finish();
+  return code;
 }
 
 }  // namespace heddle::cli

@@ -255,7 +255,8 @@ std::optional<SessionFile::Identity> SessionFile::identity() const {
     return std::nullopt;
   }
   const std::int64_t seconds = status.st_mtim.tv_sec;
-  return Identity{status.st_dev, status.st_ino, seconds * 1'000'000'000 + status.st_mtim.tv_nsec};
+  return Identity{status.st_dev, status.st_ino, status.st_size,
+                  seconds * 1'000'000'000 + status.st_mtim.tv_nsec};
 }
 
 }  // namespace heddle::cli

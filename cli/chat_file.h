@@ -66,7 +66,8 @@ class SessionFile {
   struct Identity {
     dev_t device = 0;
     ino_t inode = 0;
-    std::int64_t nanoseconds = 0;  // when it was last written
+    off_t size = 0;
+    std::int64_t nanoseconds = 0;  // when it was last written, to some milliseconds
     bool operator==(const Identity&) const = default;
   };
   std::optional<Identity> identity() const;

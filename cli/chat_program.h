@@ -55,7 +55,7 @@ class ChatProgram {
   void tell_forgotten(const llm::Forgotten& forgotten) const;
   void tell_end(const llm::ChatReply& reply);
   void save_session();
-  llm::ChatOptions options_for(bool& has_spoken, std::optional<llm::Forgotten>& forgotten);
+  llm::ChatOptions options_for(const bool& has_spoken, std::optional<llm::Forgotten>& forgotten);
 
   // The commands; see chat_commands.cpp.
   void clear(const std::string& argument);
@@ -77,7 +77,7 @@ class ChatProgram {
   std::unique_ptr<llm::Chat> chat_;
   ChatSettings settings_;
   std::optional<SessionFile> session_;
-  InterruptFlag interrupt_;
+  std::optional<InterruptFlag> interrupt_;  // once there is something to interrupt
   std::unique_ptr<LineReader> reader_;
   ChatInput input_;
   int empty_interrupts_ = 0;  // in a row

@@ -56,6 +56,7 @@ struct ChatArguments {
   std::string session;  // a file; empty: none
   GivenSettings settings;
   bool keeps_history = true;
+  ObserveArguments observe;
 };
 int chat(const ChatArguments& arguments);
 
@@ -130,6 +131,7 @@ struct ServeArguments {
   std::size_t max_body = std::size_t{8} << 20;  // bytes
   std::size_t connections = 256;
   double timeout = 60, drain = 30;  // seconds
+  ObserveArguments observe;
 };
 int serve(const ServeArguments& arguments);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cli/output.h"
+#include "exec/plan.h"
 
 namespace heddle::cli {
 
@@ -66,6 +67,13 @@ std::vector<Device*> devices_of(const llm::Context& context) {
     if (std::ranges::find(once, device) == once.end()) once.push_back(device);
   }
   return once;
+}
+
+std::string splits_of_step(llm::Context& context, std::int64_t tokens) {
+  if (context.options().lazy) return "";
+  const std::int64_t together = std::min(tokens, context.options().chunk);
+  return fmt::format("a step of {} token{}\n{}", together, together == 1 ? "" : "s",
+                     splits_text(context.plan_for(together)));
 }
 
 DeviceReport::DeviceReport(const llm::Context& context)

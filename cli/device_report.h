@@ -14,6 +14,10 @@ namespace heddle::cli {
 /// The devices that the context's model runs on.
 std::vector<Device*> devices_of(const llm::Context& context);
 
+/// A line for each split of a step of so many tokens, in the plan that runs it; nothing if there
+/// are no plans.
+std::string splits_of_step(llm::Context& context, std::int64_t tokens);
+
 /// Begins when it is made. The context must outlive it.
 class DeviceReport {
  public:

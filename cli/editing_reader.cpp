@@ -28,6 +28,7 @@ std::unique_ptr<LineReader> editing_reader(InterruptFlag&, const std::string&) {
 
 #include "base/check.h"
 #include "cli/line_history.h"
+#include "cli/output.h"
 
 namespace heddle::cli {
 
@@ -80,7 +81,7 @@ class EditingReader : public LineReader {
     el_set(edit_, EL_HIST, ::history, history_);
     el_set(edit_, EL_EDITOR, "emacs");
     el_set(edit_, EL_SIGNAL, 1);  // the terminal is put right when one stops or ends us
-    el_set(edit_, EL_PROMPT_ESC, prompt_of, '\1');
+    el_set(edit_, EL_PROMPT_ESC, prompt_of, kInvisible);
     el_set(edit_, EL_GETCFN, next_character);
     el_set(edit_, EL_BIND, "^R", "em-inc-search-prev", nullptr);
     el_source(edit_, nullptr);  // ~/.editrc
@@ -97,6 +98,7 @@ class EditingReader : public LineReader {
     if (line && count > 0)
       return {LineEnd::newline, without_newline({line, static_cast<std::size_t>(count)})};
     const bool interrupted = interrupt_.raised();
+    if (interrupted) print_now("^C");  // as terminals do where nobody edits
     interrupt_.clear();
     return {interrupted ? LineEnd::interrupted : LineEnd::end, std::move(dropped_)};
   }

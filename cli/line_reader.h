@@ -15,6 +15,8 @@ enum class LineEnd {
   interrupted,  // by Ctrl-C
 };
 
+inline constexpr char kInvisible = '\1';
+
 class LineReader {
  public:
   virtual ~LineReader() = default;
@@ -23,7 +25,8 @@ class LineReader {
     LineEnd end;
     std::string text;  // without its newline; if interrupted, what had been typed, where known
   };
-  /// Waits for a line. Throws io for one of more than kMostLineBytes.
+  /// Waits for a line. What moves no cursor stands between two of kInvisible. Throws io for one of
+  /// more than kMostLineBytes.
   virtual Line read(std::string_view prompt) = 0;
   /// Keeps an input for recalling. One that cannot be kept is no error.
   virtual void remember(const std::string& input) = 0;

@@ -27,7 +27,7 @@ int logits(const LogitsArguments& arguments) {
 
   AtomicFile file(arguments.output);
   const auto chunk = static_cast<std::size_t>(context.options().chunk);
-  Watching watching(context, arguments.observe);
+  Watching watching(context.options(), arguments.observe);
   watching.during([&] {
     // Chunk by chunk, so that no more than a chunk's rows are ever in memory.
     for (std::size_t done = 0; done < count; done += chunk) {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/check.h"
-#include "cli/device_report.h"
 #include "cli/profile_report.h"
 #include "exec/trace.h"
+#include "heddle/device.h"
 #include "io/atomic_file.h"
 #include "io/value_dump.h"
 
@@ -44,12 +44,18 @@ void add_observe(CLI::App& app, ObserveArguments& arguments) {
 
 namespace {
 
-std::map<std::string, DeviceBounds> bounds_for(const llm::Context& context,
+/// Those that may take part.
+std::vector<Device*> devices_for(const llm::ContextOptions& context) {
+  std::vector<Device*> all = context.devices;
+  if (all.empty()) all = context.gpu_layers ? devices() : default_devices();
+  if (std::ranges::find(all, &cpu_device()) == all.end()) all.push_back(&cpu_device());
+  return all;
+}
+
+std::map<std::string, DeviceBounds> bounds_for(const llm::ContextOptions& context,
                                                const ObserveArguments& arguments) {
   std::map<std::string, DeviceBounds> all;
-  std::vector<Device*> devices = devices_of(context);
-  if (std::ranges::find(devices, &cpu_device()) == devices.end()) devices.push_back(&cpu_device());
-  for (Device* device : devices) {
+  for (Device* device : devices_for(context)) {
     DeviceBounds bounds;
     if (!arguments.bandwidth || !arguments.peak) bounds = measure_bounds(*device);
     if (arguments.bandwidth) bounds.bytes_per_second = 1e9 * *arguments.bandwidth;
@@ -63,6 +69,7 @@ std::map<std::string, DeviceBounds> bounds_for(const llm::Context& context,
 
 struct Watching::Impl {
   const ObserveArguments arguments;
+  const ObserveScope::Of of;
   std::map<std::string, DeviceBounds> bounds;
   std::shared_ptr<Trace> trace;
   std::shared_ptr<Profile> profile;
@@ -82,8 +89,9 @@ struct Watching::Impl {
   }
 };
 
-Watching::Watching(const llm::Context& context, const ObserveArguments& arguments)
-    : impl_(std::make_unique<Impl>(Impl{.arguments = arguments})) {
+Watching::Watching(const llm::ContextOptions& context, const ObserveArguments& arguments,
+                   ObserveScope::Of of)
+    : impl_(std::make_unique<Impl>(Impl{.arguments = arguments, .of = of})) {
   if (!arguments.dump.empty()) {
     impl_->dump = std::make_shared<ValueDump>(
         ValueDump::Options{.directory = arguments.dump,
@@ -109,7 +117,7 @@ Watching::~Watching() {
 
 void Watching::begin() {
   for (const auto& observer : impl_->observers) {
-    impl_->scopes.push_back(std::make_unique<ObserveScope>(observer));
+    impl_->scopes.push_back(std::make_unique<ObserveScope>(observer, impl_->of));
   }
   if (impl_->profile) impl_->profile->begin();
 }

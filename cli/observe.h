@@ -7,6 +7,7 @@
 #include <string>
 
 #include "heddle/llm.h"
+#include "heddle/observe.h"
 
 namespace CLI {
 class App;
@@ -29,12 +30,15 @@ void add_observe(CLI::App& app, ObserveArguments& arguments);
 /// Watches what a command runs, as far as it was asked to.
 class Watching {
  public:
-  Watching(const llm::Context& context, const ObserveArguments& arguments);
+  /// `context` tells which devices a profile's bounds are wanted of, and `of` whose runs are
+  /// watched.
+  Watching(const llm::ContextOptions& context, const ObserveArguments& arguments,
+           ObserveScope::Of of = ObserveScope::Of::this_thread);
   ~Watching();
   Watching(const Watching&) = delete;
   Watching& operator=(const Watching&) = delete;
 
-  /// body(), watched as far as this thread runs it. If it throws, finishes first.
+  /// body(), watched. If it throws, finishes first.
   template <class Body>
   void during(const Body& body) {
     begin();

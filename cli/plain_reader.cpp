@@ -19,19 +19,20 @@ class PlainReader : public LineReader {
       : interrupt_(interrupt), shows_prompts_(shows_prompts) {}
 
   Line read(std::string_view prompt) override {
-    if (shows_prompts_) print_now(prompt);
-    while (true) {
+    std::string shown(prompt);
+    std::erase(shown, kInvisible);
+    if (shows_prompts_) print_now(shown);
+    while (!interrupt_.raised()) {
       const std::size_t newline = unread_.find('\n', searched_);
       if (newline != std::string::npos) return {LineEnd::newline, take(newline)};
       searched_ = unread_.size();
       require(unread_.size() <= kMostLineBytes, ErrorCode::io,
               "standard input: a line of more than {} bytes", kMostLineBytes);
-      const Waited waited = interrupt_.wait_for(STDIN_FILENO);
-      if (waited == Waited::interrupted) return {LineEnd::interrupted, take(unread_.size())};
-      if (waited == Waited::signalled || read_some()) continue;
+      if (interrupt_.wait_for(STDIN_FILENO) != Waited::readable || read_some()) continue;
       const LineEnd end = unread_.empty() ? LineEnd::end : LineEnd::newline;
       return {end, take(unread_.size())};
     }
+    return {LineEnd::interrupted, take(unread_.size())};
   }
 
   void remember(const std::string&) override {}
@@ -50,6 +51,7 @@ class PlainReader : public LineReader {
   /// What stands before a newline, which goes too.
   std::string take(std::size_t newline) {
     std::string line = unread_.substr(0, newline);
+    if (line.ends_with('\r')) line.pop_back();  // files from elsewhere
     unread_.erase(0, newline + 1);
     searched_ = 0;
     return line;

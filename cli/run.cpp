@@ -109,7 +109,7 @@ int run(const RunArguments& arguments) {
   };
   Story story(arguments.echo ? prompt : "", progress);
   llm::GenerateResult result;
-  Watching watching(context, arguments.observe);
+  Watching watching(context.options(), arguments.observe);
   watching.during([&] {
     result = llm::generate(context, sequence, tokens, options, [&](std::string_view text) {
       story.add(text);
@@ -122,7 +122,11 @@ int run(const RunArguments& arguments) {
   }
   print_figures(context, result);
   watching.finish();
-  if (arguments.report) fmt::print(stderr, "{}", report.text());
+  if (arguments.report) {
+    fmt::print(stderr, "{}{}{}", report.text(),
+               splits_of_step(context, std::max<std::int64_t>(result.prompt_tokens, 1)),
+               result.generated_tokens > 1 ? splits_of_step(context, 1) : "");
+  }
   return result.reason == llm::StopReason::cancelled ? kInterrupted : kOk;
 }
 

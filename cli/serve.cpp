@@ -131,18 +131,21 @@ int serve(const ServeArguments& arguments) {
   std::signal(SIGPIPE, SIG_IGN);  // a log that nobody reads any more ends no requests
   const std::shared_ptr<const llm::Model> model = open_model(arguments.model.path);
   const server::ServerOptions options = server_options(arguments, *model);
+  Watching watching(options.engine.context, arguments.observe, ObserveScope::Of::process);
   auto server = std::make_unique<server::Server>(model, options);
   const EndSignals signals;
-  print_now(fmt::format("listening on {}\n", server->url()));
-  warn(*server, options);
-  signals.wait();
-
-  fmt::print(stderr,
-             "ending when all replies are done, in {} s at most; a second signal ends at "
-             "once\n",
-             arguments.drain);
-  if (!server->drain(seconds(arguments.drain)))
-    fmt::print(stderr, "replies were cut off after {} s\n", arguments.drain);
+  watching.during([&] {
+    print_now(fmt::format("listening on {}\n", server->url()));
+    warn(*server, options);
+    signals.wait();
+    fmt::print(stderr,
+               "ending when all replies are done, in {} s at most; a second signal ends at "
+               "once\n",
+               arguments.drain);
+    if (!server->drain(seconds(arguments.drain)))
+      fmt::print(stderr, "replies were cut off after {} s\n", arguments.drain);
+  });
+  watching.finish();
   alarm(kEndSeconds);
   server = nullptr;
   return kOk;

@@ -57,5 +57,11 @@ await rm(options.out, { recursive: true, force: true });
 await mkdir(options.out, { recursive: true });
 for (const { path, bytes } of files) await writeFile(join(options.out, path), bytes);
 if (options.cpp) {
-  await writeFile(options.cpp, cppSource(options.out, files.map((file) => file.path)));
+  await writeFile(
+    options.cpp,
+    cppSource(
+      options.out,
+      files.map((file) => file.path),
+    ),
+  );
 }

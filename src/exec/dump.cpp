@@ -378,6 +378,10 @@ std::map<std::string, std::uint64_t> host_ops(const Plan& plan) {
   return ops;
 }
 
+std::string splits_text(const Plan& plan) {
+  return summary(plan, figures_of(plan));
+}
+
 std::string to_text(const Plan& plan) {
   const Figures figures = figures_of(plan);
   std::string text;

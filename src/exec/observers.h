@@ -42,7 +42,7 @@ struct ObserveScope::Watched {
   };
 
   const std::shared_ptr<Observer> observer;
-  mutable std::mutex mutex;  // held during calls
+  mutable std::recursive_mutex mutex;  // held during calls, in which the scope may end
   std::shared_ptr<const Failure> failure;
   bool ended = false;
 };

@@ -112,6 +112,8 @@ void verify(const Plan& plan);
 /// lacks them.
 std::map<std::string, std::uint64_t> host_ops(const Plan& plan);
 
+/// A line for each split: device, ops, barriers, copies; and the ops by device.
+std::string splits_text(const Plan& plan);
 std::string to_text(const Plan& plan);
 std::string to_dot(const Plan& plan);
 std::string to_json(const Plan& plan);

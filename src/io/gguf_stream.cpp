@@ -19,6 +19,8 @@ std::uint64_t file_size(std::size_t header, std::span<const TensorEntry> tensors
 /// Better now than after minutes of work. Where the system does not tell, writing will.
 void require_room(const std::filesystem::path& path, std::uint64_t bytes) {
   std::error_code unknown;
+  require(!std::filesystem::is_directory(path, unknown), ErrorCode::io,
+          "{}: is a directory, not a file", path.string());
   const std::filesystem::path parent = path.parent_path();
   const auto room = std::filesystem::space(parent.empty() ? "." : parent, unknown);
   if (unknown) return;

@@ -187,7 +187,8 @@ class RandomWeights {
     } else {
       const Source& source = sources_[piece.tensor];
       for (std::size_t i = 0; i < values.size(); ++i) {
-        const float normal = nearly_normal(source.stream, piece.begin + static_cast<int>(i));
+        const float normal =
+            nearly_normal(source.stream, piece.begin + static_cast<std::int64_t>(i));
         values[i] = source.distribution.mean + source.distribution.deviation * normal;
       }
     }

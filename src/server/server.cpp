@@ -200,6 +200,7 @@ struct Server::Impl {
                                         [this](HttpRequest request, std::shared_ptr<Reply> reply) {
                                           handle(std::move(request), std::move(reply));
                                         });
+    http->start();  // now that its handler finds it
   }
 
   ~Impl() { http->stop(); }

@@ -49,15 +49,16 @@ void TextReply::on_event(std::size_t job, const llm::Event& event) {
   Choice& choice = choices_[job];
   ReplyPiece piece = choice.reader.add(event.text);
   choice.tokens.insert(choice.tokens.end(), event.tokens.begin(), event.tokens.end());
-  if (event.finish) {
-    append(piece, choice.reader.finish());
-    choice.usage = event.finish->usage;
-    choice.finish_reason = finish_reason(event.finish->reason, choice.reader);
-  }
+  if (event.finish) append(piece, choice.reader.finish());
   if (work_.options.stream)
     send_chunk(choice, piece);
   else
     append(choice.whole, piece);
+  if (event.finish) {
+    choice.usage = event.finish->usage;
+    choice.finish_reason = finish_reason(event.finish->reason, choice.reader);
+    if (work_.options.stream) send_chunk(choice, {});  // why it ends, alone, as clients expect it
+  }
   // What comes after the only call is of no use.
   if (!event.finish && !work_.tools.parallel && choice.reader.has_calls()) cancel(job);
 }

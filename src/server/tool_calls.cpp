@@ -197,10 +197,17 @@ bool ToolCallReader::take_call(const Json& json, ReplyPiece& piece) {
   piece.calls.push_back(
       {random_id("", 9), name->get<std::string>(), has_arguments ? json_text(*arguments) : "{}"});
   space_.clear();
+  after_call_ = true;
   return true;
 }
 
 void ToolCallReader::give(ReplyPiece& piece, std::string_view text) {
+  if (after_call_) {
+    const std::size_t first = text.find_first_not_of(kSpaces);
+    if (first == std::string_view::npos) return;
+    text.remove_prefix(first);
+    after_call_ = false;
+  }
   const std::size_t last = text.find_last_not_of(kSpaces);
   const std::size_t end = last == std::string_view::npos ? 0 : last + 1;
   if (end > 0) {

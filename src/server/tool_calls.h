@@ -63,7 +63,7 @@ class ToolCallReader {
   Options options_;
   std::string held_;   // not decided yet
   std::string space_;  // white space that may stand beside a call
-  bool inside_ = false;
+  bool inside_ = false, after_call_ = false;
   bool decided_ = false;  // whether the reply, in a format that takes all of it, is content
   std::size_t calls_ = 0;
 };

@@ -48,8 +48,8 @@ TEST(Program, HelpAndVersionAreNoErrors) {
   EXPECT_THAT(version.out, testing::MatchesRegex("heddle [0-9.]+\n"));
   const Finished help = heddle_program({"--help"});
   EXPECT_EQ(help.exit_code, 0);
-  for (const char* command : {"run", "info", "plan", "bench", "tokenize", "template", "logits",
-                              "synth", "quantize", "settings", "devices", "compare"}) {
+  for (const char* command : {"run", "chat", "info", "plan", "bench", "tokenize", "template",
+                              "logits", "synth", "quantize", "settings", "devices", "compare"}) {
     EXPECT_THAT(help.out, HasSubstr(command));
     const Finished own = heddle_program({command, "--help"});
     EXPECT_EQ(own.exit_code, 0) << command;
@@ -235,6 +235,7 @@ TEST(DeviceOptions, TheVulkanDeviceTellsTheFable) {
     const Finished run = heddle_program(arguments);
     EXPECT_EQ(run.out, expected) << run.err;
     if (option.back() == "--report") {
+      EXPECT_THAT(run.err, HasSubstr("a step of 1 token\n  split 0 on cpu: 1 op"));
       EXPECT_THAT(run.err, AllOf(HasSubstr("vulkan:0: "), HasSubstr(" dispatches: ")));
     }
   }

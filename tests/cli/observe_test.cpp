@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <csignal>
+
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -155,6 +157,27 @@ TEST_F(Observing, BadDumpsAreRefusedBeforeAnythingRuns) {
   EXPECT_EQ(told({"--trace-steps", "0"}, "1").exit_code, 2);
 }
 
+TEST_F(Observing, AChatIsTracedFromItsFirstTurnToItsLast) {
+  std::ofstream(path("template.jinja"))
+      << "{% for message in messages %}{{ message.content }} {% endfor %}";
+  const Finished chat = heddle_program({"chat", "--chat-template", path("template.jinja"), "-c",
+                                        "64", "-n", "3", "--temp", "0", "--trace", path("c.json")},
+                                       "Once upon a time\nand then\n/exit\n");
+  ASSERT_EQ(chat.exit_code, 0) << chat.err;
+  const std::string text = contents(path("c.json"));
+  EXPECT_THAT(faults_of_trace(text), IsEmpty());
+  EXPECT_GE(json::parse(text).at("heddle").at("runs").size(), 6u);
+}
+
+TEST_F(Observing, AServersTraceIsWrittenWhenItEnds) {
+  Process server({heddle_path(), "serve", "--port", "0", "--trace", path("s.json")});
+  EXPECT_THAT(server.read_some(), HasSubstr("listening on"));
+  server.signal(SIGTERM);
+  const Finished ended = server.finish();
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_THAT(faults_of_trace(contents(path("s.json"))), IsEmpty());
+}
+
 // ---- compare
 
 class Comparing : public Observing {
@@ -233,7 +256,7 @@ TEST_F(Comparing, WhatOnlyOneHasIsSaidAndShapesDiffer) {
   json index = json::parse(contents(path("b/index.json")));
   index["values"].erase(1);
   std::ofstream(path("b/index.json")) << index;
-  EXPECT_THAT(compare().out, HasSubstr("only in A: 1 values\n  step 0, blk.0."));
+  EXPECT_THAT(compare().out, HasSubstr("only in A: 1 values\n  step 0, n_tokens\n"));
   index["values"] = json::array();
   std::ofstream(path("b/index.json")) << index;
   const Finished nothing = compare();

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <system_error>
+#include <utility>
 
 namespace heddle::test {
 
@@ -41,7 +42,7 @@ void drain(int& fd, std::string& text) {
 
 /// Writes some of `input` from `done` on; closes `fd` when all is written, or nobody reads.
 void feed(int& fd, const std::string& input, std::size_t& done) {
-  const ssize_t count = write(fd, input.data() + done, input.size() - done);
+  const ssize_t count = ::write(fd, input.data() + done, input.size() - done);
   if (count > 0) done += static_cast<std::size_t>(count);
   if (count < 0 || done == input.size()) close_end(fd);
 }
@@ -97,11 +98,26 @@ int Process::wait_status() {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+void Process::write(const std::string& input) {
+  ASSERT_EQ(::write(in_, input.data(), input.size()), static_cast<ssize_t>(input.size()));
+}
+
 Finished Process::finish(const std::string& input, std::chrono::seconds limit) {
+  if (input.empty()) close_end(in_);
+  return wait_for_end(input, limit);
+}
+
+Finished Process::finish_with_open_input() {
+  const int open_end = std::exchange(in_, -1);
+  Finished finished = wait_for_end("", std::chrono::seconds(100));
+  close(open_end);
+  return finished;
+}
+
+Finished Process::wait_for_end(const std::string& input, std::chrono::seconds limit) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
   Finished finished;
   std::size_t written = 0;
-  if (input.empty()) close_end(in_);
   while (out_ >= 0 || err_ >= 0) {
     std::array<pollfd, 3> polled{{{in_, POLLOUT, 0}, {out_, POLLIN, 0}, {err_, POLLIN, 0}}};
     if (std::chrono::steady_clock::now() > deadline) {

@@ -23,6 +23,8 @@ class Process {
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
+  /// Gives it some input, which must not be more than a pipe holds.
+  void write(const std::string& input);
   /// The first bytes of standard output, once there are any.
   std::string read_some();
   /// As a reader that goes away.
@@ -32,8 +34,11 @@ class Process {
   /// long.
   Finished finish(const std::string& input = "",
                   std::chrono::seconds limit = std::chrono::seconds(200));
+  /// The same of a program that should not wait for the end of its input.
+  Finished finish_with_open_input();
 
  private:
+  Finished wait_for_end(const std::string& input, std::chrono::seconds limit);
   int wait_status();
 
   pid_t pid_ = -1;

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <pty.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
@@ -56,6 +57,11 @@ void TerminalProcess::type(const std::string& keys) {
 
 void TerminalProcess::signal(int number) {
   kill(pid_, number);
+}
+
+void TerminalProcess::resize(unsigned short columns) {
+  const winsize size{.ws_row = 24, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
+  ASSERT_EQ(ioctl(terminal_, TIOCSWINSZ, &size), 0);  // which sends SIGWINCH
 }
 
 /// False when the time is over.

@@ -31,6 +31,7 @@ class TerminalProcess {
 
   void type(const std::string& keys);
   void signal(int number);
+  void resize(unsigned short columns);
   /// Reads until that text has come, and returns what came up to its end since the last call. Fails
   /// the test when it takes too long.
   std::string wait_for(const std::string& text);

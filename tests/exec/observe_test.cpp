@@ -78,7 +78,8 @@ TEST_F(Observed, RandomGraphsOverThreeDevices) {
     hidden.shuffle = seed;
     hidden.delay = std::chrono::microseconds(0);
     AsyncDevice other(hidden);
-    const std::vector<Device*> devices{&device_, &other, &cpu_device()};
+    AsyncDevice shared;
+    const std::vector<Device*> devices{&shared, &other, &cpu_device()};
     const RandomGraph random = random_graph(seed, devices, 40);
     CompileOptions options;
     options.devices = devices;

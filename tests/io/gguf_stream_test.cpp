@@ -128,6 +128,7 @@ TEST_F(Stream, RefusesWhatTheDiskCannotHold) {
   expect_refusal([&] { StreamWriter(path_, metadata_, huge); }, ErrorCode::io, "its disk has");
   expect_refusal([&] { StreamWriter("/no/such/place/x", metadata_, {}); }, ErrorCode::io,
                  "/no/such/place/x");
+  expect_refusal([&] { StreamWriter(directory_, metadata_, {}); }, ErrorCode::io, "is a directory");
   EXPECT_EQ(files(), 0);
 }
 

@@ -8,6 +8,7 @@
 #include "heddle/error.h"
 #include "llm/altered_model.h"
 #include "llm/chat_window.h"
+#include "support/async_device.h"
 #include "support/shared_files.h"
 
 namespace heddle::llm {
@@ -448,6 +449,36 @@ TEST(Chat, SeveralShareAContext) {
     EXPECT_THROW(Chat(context, ChatFormat(model())), Error);
   }
   Chat three(context, ChatFormat(model()));  // in the place of the second
+}
+
+TEST(Chat, ALostDeviceCostsOneReply) {
+  test::AsyncOptions device_options;
+  device_options.hides_local = true;
+  device_options.packs = true;
+  device_options.delay = std::chrono::microseconds(0);
+  test::AsyncDevice device(device_options);
+  ContextOptions on_device{.n_ctx = 256};
+  on_device.compile.devices = {&device, &cpu_device()};
+  Context context(model(), on_device);
+  Chat chat(context, ChatFormat(model()));
+  chat.ask("A fox?");
+  chat.reply(options(), kHeed);
+  // In the midst of a reply: what was said stays.
+  chat.ask("A hen?");
+  std::string said;
+  const Error lost = error_of([&] {
+    chat.reply(options(), [&](std::string_view text) {
+      said += text;
+      if (said.size() > 10) device.lose();
+      return true;
+    });
+  });
+  EXPECT_EQ(lost.code(), ErrorCode::device_lost) << lost.what();
+  EXPECT_EQ(chat.turns().back().reply, said);
+  chat.ask("And then?");
+  const ChatReply next = chat.reply(options(), kHeed);
+  EXPECT_EQ(next.reused_tokens, 0);
+  EXPECT_EQ(next.text, said_to(chatml("", chat.turns()), options(), 256));
 }
 
 TEST(ChatFormat, AModelWithoutATemplateIsRefused) {

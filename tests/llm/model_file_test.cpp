@@ -13,6 +13,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "base/system.h"
 #include "heddle/chat_template.h"
 #include "heddle/llm.h"
 #include "io/gguf_stream.h"
@@ -288,6 +289,25 @@ TEST_F(ModelFile, ReadsOnlyWhatIsNotWritten) {
   EXPECT_EQ(bytes("model"), before);
   expect_refusal([&] { quantize_model(at("none"), at("x"), "q8_0"); }, ErrorCode::io, "none");
 }
+
+// What sanitizers keep of freed memory would count.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_F(ModelFile, StreamsInLittleMemory) {
+  constexpr std::int64_t kRows = 24, kRow = 1 << 20;  // 96 MiB
+  const std::vector<float> row(kRow, 0.5f);
+  gguf::StreamWriter writer(at("source"), gguf::Metadata(),
+                            {{"blk.0.attn_q.weight", DType::f32, {kRows, kRow}}});
+  for (std::int64_t i = 0; i < kRows; ++i) writer.write(std::as_bytes(std::span(row)));
+  writer.commit();
+  for (const char* type : {"q8_0", "f32"}) {
+    std::ofstream("/proc/self/clear_refs") << "5\n";  // the peak counts from here
+    const std::uint64_t before = peak_memory();
+    if (before > std::uint64_t{64} << 20) GTEST_SKIP() << "skipped: the peak cannot be reset";
+    quantize_model(at("source"), at("model"), type, {.threads = 2});
+    EXPECT_LT(peak_memory(), before + (std::uint64_t{40} << 20)) << type;
+  }
+}
+#endif
 
 TEST_F(ModelFile, ASplitModelBecomesOneFile) {
   std::vector<float> values(64);

@@ -235,8 +235,8 @@ TEST(Routes, TokensThereAndBack) {
   EXPECT_EQ(tokens, Json(llm::Model::bundled()->tokenizer().encode(text)));
   EXPECT_EQ(server.ask("/detokenize", {{"tokens", tokens}})["content"], text);
   std::string joined;
-  for (const Json& token :
-       server.ask("/tokenize", {{"content", text}, {"with_pieces", true}})["tokens"]) {
+  const Json pieces = server.ask("/tokenize", {{"content", text}, {"with_pieces", true}});
+  for (const Json& token : pieces["tokens"]) {
     if (token["piece"].is_string()) {
       joined += token["piece"].get<std::string>();
       continue;

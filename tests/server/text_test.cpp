@@ -62,7 +62,7 @@ TEST(Chat, StreamsWhatItWouldSayWhole) {
   body["stream"] = true;
   body["stream_options"] = {{"include_usage", true}};
   const std::vector<Json> chunks = chunks_of(server.post("/v1/chat/completions", body));
-  ASSERT_GT(chunks.size(), 4u);
+  ASSERT_GE(chunks.size(), 3u);
   EXPECT_EQ(chunks[0]["choices"][0]["delta"]["role"], "assistant");
   std::string text;
   for (std::size_t i = 0; i + 1 < chunks.size(); ++i) {
@@ -72,6 +72,7 @@ TEST(Chat, StreamsWhatItWouldSayWhole) {
     const Json& choice = chunks[i]["choices"][0];
     const bool last = i + 2 == chunks.size();
     EXPECT_EQ(choice["finish_reason"].is_null(), !last) << i;
+    EXPECT_EQ(choice["delta"].empty(), last) << i;
     text += choice["delta"].value("content", "");
   }
   EXPECT_EQ(text, whole["choices"][0]["message"]["content"]);
@@ -136,11 +137,13 @@ TEST(Completions, AnswerManyPromptsInTheirOrder) {
   const Json reply = server.ask("/v1/completions", body);
   ASSERT_EQ(reply["choices"].size(), 27u);
   std::size_t tokens = 0;
-  for (std::size_t i = 0; i < 27; ++i) {
-    const std::string prompt = prompts[i / 3];
-    EXPECT_EQ(reply["choices"][i]["index"], i);
-    EXPECT_EQ(reply["choices"][i]["text"], story(prompt, 10)) << i;
-    if (i % 3 == 0) tokens += llm::Model::bundled()->tokenizer().encode(prompt).size();
+  for (std::size_t i = 0; i < 9; ++i) {
+    const std::string prompt = prompts[i], expected = story(prompt, 10);
+    tokens += llm::Model::bundled()->tokenizer().encode(prompt).size();
+    for (std::size_t k = 3 * i; k < 3 * i + 3; ++k) {
+      EXPECT_EQ(reply["choices"][k]["index"], k);
+      EXPECT_EQ(reply["choices"][k]["text"], expected) << prompt;
+    }
   }
   EXPECT_EQ(reply["usage"]["prompt_tokens"], tokens);
 }
@@ -189,7 +192,8 @@ TEST(Completions, RepliesDifferBySeedAndAreTheSameForOne) {
 
 TEST(Completions, SettingsReachTheSampler) {
   const TestServer server;
-  const Tokenizer& tokenizer = llm::Model::bundled()->tokenizer();
+  const auto model = llm::Model::bundled();
+  const Tokenizer& tokenizer = model->tokenizer();
   const TokenId first = tokenizer.encode(story("Once upon a time", 1))[0];
   Json banned = completion_body("Once upon a time", 1);
   banned["logit_bias"] = {{std::to_string(first), -100}};

@@ -34,9 +34,9 @@ class Checker {
       expect(split.at("feeds").is_boolean(), "feeds is a boolean");
       for (const std::size_t n : split.at("nodes")) {
         ++steps;
-        expect(n < nodes.size() && nodes[n].at("split") == s, "a split's nodes say so");
+        expect(n < nodes.size() && nodes.at(n).at("split") == s, "a split's nodes say so");
         expect(placed.insert(n).second, "a node is in one split");
-        expect(nodes[n].at("device") == split.at("device"), "and on its device");
+        expect(nodes.at(n).at("device") == split.at("device"), "and on its device");
       }
     }
     for (const json& arena : plan.at("arenas")) {
@@ -50,7 +50,7 @@ class Checker {
         const std::size_t n = item.at("node");
         const int output = item.at("output");
         expect(placed.contains(n) && output >= -1 &&
-                   output < static_cast<int>(nodes[n].at("outputs").size()),
+                   output < static_cast<int>(nodes.at(n).at("outputs").size()),
                "items name a node's output");
       }
     }
@@ -82,7 +82,7 @@ class Checker {
     }
     const json& plan = plans_.at(run.at("plan"));
     expect(n < plan.at("nodes").size(), "records name a node");
-    const json& node = plan.at("nodes")[n];
+    const json& node = plan.at("nodes").at(n);
     expect(node.at("kind") == "op" || node.at("kind") == "copy" || node.at("kind") == "input",
            "only ops, copies and inputs have records");
     for (const json& value : record.at("values")) {

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <iostream>
 
 #include "heddle/error.h"
@@ -11,11 +10,6 @@
 
 namespace heddle::test {
 namespace {
-
-int rounds() {
-  const char* given = std::getenv("FUZZ_ROUNDS");
-  return given == nullptr ? 3000 : std::atoi(given);
-}
 
 std::string changed(std::string text, const std::vector<std::string>& pieces, Random& random) {
   for (std::size_t i = 0, n = 1 + below(random, 4); i < n; ++i) {
@@ -69,7 +63,7 @@ void fuzz(const std::vector<std::string>& seeds, const std::vector<std::string>&
   Random random(8128);
   const auto start = std::chrono::steady_clock::now();
   int done = 0, made = 0;
-  for (; done < rounds(); ++done) {
+  for (; done < rounds_or(3000); ++done) {
     made += try_out(changed(seeds[below(random, seeds.size())], pieces, random), random, make);
     if (std::chrono::steady_clock::now() - start > std::chrono::seconds(200)) break;
   }

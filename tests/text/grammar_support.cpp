@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <map>
 
 #include "heddle/error.h"
@@ -31,6 +32,11 @@ bool read(GrammarMatcher& matcher, std::string_view text) {
 }
 
 }  // namespace
+
+int rounds_or(int usual) {
+  const char* given = std::getenv("FUZZ_ROUNDS");
+  return given == nullptr ? usual : std::atoi(given);
+}
 
 const Indexed& bytes_vocabulary() {
   static const Indexed indexed = [] {

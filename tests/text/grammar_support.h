@@ -33,6 +33,9 @@ const Indexed& vocabulary(const std::string& name);
 bool has_text(const std::shared_ptr<const Grammar>& grammar, std::string_view text);
 bool has_prefix(const std::shared_ptr<const Grammar>& grammar, std::string_view text);
 
+/// FUZZ_ROUNDS from the environment, or `usual`.
+int rounds_or(int usual);
+
 using Random = std::mt19937_64;
 inline std::size_t below(Random& random, std::size_t n) {
   return n == 0 ? 0 : random() % n;

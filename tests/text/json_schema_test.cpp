@@ -244,7 +244,8 @@ TEST(JsonSchema, WhatComesOutIsValid) {
   Random random(31415);
   std::vector<Document> documents;
   int made = 0, without_instance = 0;
-  while (made < 400) {
+  const int rounds = rounds_or(400);
+  while (made < rounds) {
     const Schema schema = random_schema(random);
     std::shared_ptr<const Grammar> grammar;
     try {

@@ -12,7 +12,7 @@ const views = ["chat", "graph"] as const;
 function start(): void {
   const preferences = new Preferences();
   const client = new Client(() => preferences.apiKey);
-  const chat = new ChatPage(client, preferences);
+  const chat = new ChatPage(client, preferences, showTitle);
   const graph = new GraphPage(client);
   const settings = new SettingsDialog(preferences, () => void showModel());
   byId("open-settings", HTMLButtonElement).addEventListener("click", () => settings.open());
@@ -24,12 +24,17 @@ function start(): void {
       const [model] = await client.models();
       chat.model = model ?? null;
       place.textContent = model?.id ?? "no model";
+      chat.say("");
     } catch (error) {
       chat.model = null;
       place.textContent = "no model";
       chat.say(error instanceof Error ? error.message : String(error));
     }
     place.title = place.textContent;
+  }
+
+  function showTitle(): void {
+    document.title = `${location.hash === "#graph" ? "Graph" : chat.title} · heddle`;
   }
 
   let shown = "";
@@ -45,6 +50,7 @@ function start(): void {
       else link.removeAttribute("aria-current");
     }
     graph.shown(wanted === "graph");
+    showTitle();
     if (wanted === "chat") byId("message", HTMLTextAreaElement).focus();
     else if (!first) byId("main", HTMLElement).focus();
   }

@@ -7,8 +7,8 @@ namespace heddle::text::grammar {
 namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{64} << 20;
-/// The parser's states serve the masks of neighbouring places too.
-constexpr std::size_t kKeptStates = 20'000;
+/// The parser's states serve the masks of neighbouring places too. 8 MiB.
+constexpr std::size_t kKeptWords = std::size_t{1} << 21;
 
 }  // namespace
 
@@ -46,7 +46,7 @@ std::shared_ptr<const PlaceMask> PlaceMasks::at(const Place& place) {
 }
 
 std::shared_ptr<const PlaceMask> PlaceMasks::make(const Place& place) {
-  if (parser_.state_count() > kKeptStates) parser_.clear();
+  if (parser_.size_in_words() > kKeptWords) parser_.clear();
   auto mask = std::make_shared<PlaceMask>();
   parser_.begin_work();
   const StateId inside = parser_.inside(place.node, place.part);

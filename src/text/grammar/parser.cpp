@@ -232,7 +232,7 @@ StateId Parser::add_state(std::span<const std::uint32_t> words) {
     flags_.push_back(static_cast<std::uint8_t>(words.front() | (words.size() > 1 ? kReadsOn : 0)));
   }
   require(
-      frames_.words() + states_.words() + steps_.size() <= kMostWords, ErrorCode::unsupported,
+      size_in_words() <= kMostWords, ErrorCode::unsupported,
       "the grammar can be read in too many ways: following them takes more than {} MiB; make it "
       "less ambiguous",
       kMostWords * sizeof(std::uint32_t) >> 20);
@@ -240,7 +240,7 @@ StateId Parser::add_state(std::span<const std::uint32_t> words) {
 }
 
 StateId Parser::tidy(StateId state) {
-  if (frames_.words() + states_.words() + steps_.size() <= tidy_words_) return state;
+  if (size_in_words() <= tidy_words_) return state;
   const std::vector<Place> kept = places(state);
   const std::uint32_t kept_flags = states_[state].front();
   const SpanTable old = std::move(frames_);
@@ -274,7 +274,7 @@ StateId Parser::tidy(StateId state) {
   std::sort(places.begin(), places.end());
   for (const Place& p : places) words.insert(words.end(), {p.node, p.part, p.frame});
   const StateId result = add_state(words);
-  tidy_words_ = std::max(kTidyWords, 2 * (frames_.words() + states_.words() + steps_.size()));
+  tidy_words_ = std::max(kTidyWords, 2 * size_in_words());
   return result;
 }
 

@@ -64,7 +64,10 @@ class Parser {
   /// Forgets everything but `state` if there is much to forget; returns its new number.
   StateId tidy(StateId state);
   void clear();
-  std::size_t state_count() const noexcept { return states_.size(); }
+  /// Memory that states and frames take, in words of four bytes.
+  std::size_t size_in_words() const noexcept {
+    return frames_.words() + states_.words() + steps_.size();
+  }
 
  private:
   static constexpr StateId kUnknown = kNoState - 1;

@@ -48,6 +48,29 @@ std::size_t prefix_size(const Source& source) {
   return prefix == nullptr ? 0 : prefix->size();
 }
 
+Expr after_comma(Expr pair, std::uint32_t before) {
+  return before == 0 ? std::move(pair) : make_sequence({json_comma(), std::move(pair)});
+}
+
+/// What may come after the properties that have names, by the number of properties before.
+std::vector<Expr> after_named(const std::optional<Expr>& additional, Counts counts,
+                              std::uint32_t counted) {
+  std::vector<Expr> rest;
+  for (std::uint32_t before = 0; before <= counted; ++before) {
+    std::vector<Expr> ways;
+    if (before >= counts.min && before <= counts.max) ways.push_back(make_text(""));
+    // Names may come twice, which counts once: only the first is sure to count.
+    if (additional && before + 1 >= counts.min && before < counts.max) {
+      const std::uint32_t most =
+          counts.max == Expr::kUnbounded ? Expr::kUnbounded : counts.max - before - 1;
+      ways.push_back(make_sequence(
+          {after_comma(*additional, before), make_repeat(after_comma(*additional, 1), 0, most)}));
+    }
+    rest.push_back(make_choice(std::move(ways)));
+  }
+  return rest;
+}
+
 }  // namespace
 
 SchemaCompiler::Property SchemaCompiler::property(const Sources& sources,
@@ -144,22 +167,7 @@ Expr SchemaCompiler::compile_object(const Sources& sources) {
           "maxProperties",
           sources.front().pointer);
 
-  const auto after_comma = [](Expr pair, std::uint32_t before) {
-    return before == 0 ? std::move(pair) : make_sequence({json_comma(), std::move(pair)});
-  };
-  std::vector<Expr> rest;  // by the number of properties before; of the property after this one
-  for (std::uint32_t before = 0; before <= counted; ++before) {
-    std::vector<Expr> ways;
-    if (before >= counts.min && before <= counts.max) ways.push_back(make_text(""));
-    // Names may come twice, which counts once: only the first is sure to count.
-    if (additional && before + 1 >= counts.min && before < counts.max) {
-      const std::uint32_t most =
-          counts.max == Expr::kUnbounded ? Expr::kUnbounded : counts.max - before - 1;
-      ways.push_back(make_sequence(
-          {after_comma(*additional, before), make_repeat(after_comma(*additional, 1), 0, most)}));
-    }
-    rest.push_back(make_choice(std::move(ways)));
-  }
+  std::vector<Expr> rest = after_named(additional, counts, counted);
   for (auto p = properties.rbegin(); p != properties.rend(); ++p) {
     const Expr pair = make_sequence(
         {make_text(json_string(p->name)), json_colon(), make_rule(rule_for_child(p->sources))});

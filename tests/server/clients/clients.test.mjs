@@ -52,7 +52,7 @@ before(async () => {
   const path = join(directory, "template.jinja");
   writeFileSync(path, chatTemplate);
   const options = ["--port", "0", "--api-key", key, "--alias", model, "--chat-template", path, "-t", "1"];
-  server = spawn(process.env.HEDDLE_PROGRAM, ["serve", ...options], { stdio: ["ignore", "pipe", "inherit"] });
+  server = spawn(process.env.SERVE_PROGRAM, ["serve", ...options], { stdio: ["ignore", "pipe", "inherit"] });
   base = await new Promise((resolve, reject) => {
     let said = "";
     server.stdout.on("data", (data) => {

@@ -28,7 +28,7 @@ function installPackages() {
 
 installPackages();
 const tests = spawnSync(process.execPath, ["--test", "--test-reporter=spec", join(here, "clients.test.mjs")], {
-  env: { ...process.env, HEDDLE_PROGRAM: process.argv[2] },
+  env: { ...process.env, SERVE_PROGRAM: process.argv[2] },
   stdio: "inherit",
   timeout: 500_000,
 });

@@ -81,6 +81,7 @@ export function deltaOf(data: string): ChatDelta {
   };
 }
 
+/** Paths are relative to the page, which may be served below another address. */
 export class Client {
   constructor(private readonly apiKey: () => string) {}
 
@@ -101,9 +102,10 @@ export class Client {
   }
 
   async models(): Promise<Model[]> {
-    const response = await this.ask("/v1/models", {});
+    const response = await this.ask("v1/models", {});
     const { data } = fields(await response.json().catch(() => null));
-    if (!Array.isArray(data)) throw new ServerError("The server's list of models makes no sense.", response.status);
+    if (!Array.isArray(data))
+      throw new ServerError("The server's list of models makes no sense.", response.status);
     const models = data.map((model) => ({
       id: text(fields(model)["id"]),
       chats: fields(fields(model)["meta"])["chat_template"] !== false,
@@ -116,7 +118,10 @@ export class Client {
     const response = await this.ask(path, init);
     const type = response.headers.get("Content-Type") ?? "";
     if (!response.body || !type.startsWith("text/event-stream")) {
-      throw new ServerError(`The server answered ${path} with ${type || "nothing"} instead of a stream.`, response.status);
+      throw new ServerError(
+        `The server answered ${path} with ${type || "nothing"} instead of a stream.`,
+        response.status,
+      );
     }
     try {
       yield* events(response.body);
@@ -126,9 +131,16 @@ export class Client {
   }
 
   /** A reply as it is written. Throws if the stream ends before it says that it is done. */
-  async *reply(request: ChatRequest | CompletionRequest, signal: AbortSignal): AsyncGenerator<ChatDelta> {
-    const path = "messages" in request ? "/v1/chat/completions" : "/v1/completions";
-    const body = JSON.stringify({ ...request, stream: true, stream_options: { include_usage: true } });
+  async *reply(
+    request: ChatRequest | CompletionRequest,
+    signal: AbortSignal,
+  ): AsyncGenerator<ChatDelta> {
+    const path = "messages" in request ? "v1/chat/completions" : "v1/completions";
+    const body = JSON.stringify({
+      ...request,
+      stream: true,
+      stream_options: { include_usage: true },
+    });
     const init = { method: "POST", body, signal, headers: { "Content-Type": "application/json" } };
     for await (const { data } of this.stream(path, init)) {
       if (data === "[DONE]") return;

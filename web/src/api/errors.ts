@@ -40,18 +40,27 @@ export function describe(status: number, text: string, retryAfter: string | null
   try {
     said = messageIn(JSON.parse(text));
   } catch {
-    said = text.length > 0 && text.length <= 500 && !text.trimStart().startsWith("<") ? text.trim() : null;
+    said =
+      text.length > 0 && text.length <= 500 && !text.trimStart().startsWith("<")
+        ? text.trim()
+        : null;
   }
   const what = said ?? "it gave no reason";
   const help = status === 429 ? retry(retryAfter) : (advice[status] ?? "");
-  return new ServerError(`The server refused (${status}): ${what}${/[.!?]$/.test(what) ? "" : "."} ${help}`.trim(), status);
+  return new ServerError(
+    `The server refused (${status}): ${what}${/[.!?]$/.test(what) ? "" : "."} ${help}`.trim(),
+    status,
+  );
 }
 
 /** For what fetch and reading a stream throw. */
 export function unreachable(error: unknown): ServerError {
   if (error instanceof ServerError) return error;
   const detail = error instanceof Error && error.message ? ` (${error.message})` : "";
-  return new ServerError(`The server does not answer${detail}. Is heddle serve still running?`, null);
+  return new ServerError(
+    `The server does not answer${detail}. Is heddle serve still running?`,
+    null,
+  );
 }
 
 export function isAbort(error: unknown): boolean {

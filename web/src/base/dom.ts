@@ -49,20 +49,14 @@ const iconPaths = {
   edit: "M4 20h4L19 9l-4-4L4 16zM13 7l4 4",
   again: "M20 12a8 8 0 1 1-2.3-5.7M20 3v5h-5",
   trash: "M4 7h16M9 7V4h6v3M6 7l1 13h10l1-13M10 11v5M14 11v5",
-  send: "M12 19V5M6 11l6-6 6 6",
-  stop: "M7 7h10v10H7z",
-  down: "M12 5v14M6 13l6 6 6-6",
   plus: "M12 5v14M5 12h14",
   minus: "M5 12h14",
   fit: "M4 9V4h5M15 4h5v5M20 15v5h-5M9 20H4v-5",
   play: "M8 5l11 7-11 7z",
   pause: "M8 5v14M16 5v14",
-  list: "M4 6h16M4 12h16M4 18h16",
-  close: "M6 6l12 12M18 6L6 18",
   sun: "M12 8a4 4 0 1 0 0 8 4 4 0 0 0 0-8M12 2v2M12 20v2M2 12h2M20 12h2M5 5l1.4 1.4M17.6 17.6L19 19M5 19l1.4-1.4M17.6 6.4L19 5",
   moon: "M20 14.5A8.5 8.5 0 0 1 9.5 4a8.5 8.5 0 1 0 10.5 10.5z",
   half: "M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18M12 3v18M12 7h6M12 11h8.6M12 15h7.8",
-  settings: "M4 7h10M18 7h2M4 17h2M10 17h10M16 5v4M8 15v4",
 } as const;
 export type Icon = keyof typeof iconPaths;
 
@@ -75,6 +69,14 @@ export function icon(name: Icon): SVGSVGElement {
 }
 
 /** A button that shows an icon, with a name for those who do not see it. */
-export function iconButton(name: Icon, label: string, attributes: Attributes = {}): HTMLButtonElement {
-  return h("button", { type: "button", class: "icon-button", "aria-label": label, title: label, ...attributes }, icon(name));
+export function iconButton(
+  name: Icon,
+  label: string,
+  attributes: Attributes = {},
+): HTMLButtonElement {
+  return h(
+    "button",
+    { type: "button", class: "icon-button", "aria-label": label, title: label, ...attributes },
+    icon(name),
+  );
 }

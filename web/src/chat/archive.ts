@@ -19,9 +19,13 @@ export function imported(text: string): Conversation[] {
     throw new Error("This file has no heddle conversations: choose one that this page exported.");
   }
   if (file["version"] !== 1) {
-    throw new Error(`This file is of version ${String(file["version"])}; this page reads version 1.`);
+    throw new Error(
+      `This file is of version ${String(file["version"])}; this page reads version 1.`,
+    );
   }
-  return file["conversations"].map((item, index) => conversationOf(item, `Conversation ${index + 1}`));
+  return file["conversations"].map((item, index) =>
+    conversationOf(item, `Conversation ${index + 1}`),
+  );
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {
@@ -32,25 +36,30 @@ function isObject(value: unknown): value is Record<string, unknown> {
 export function conversationOf(value: unknown, where: string): Conversation {
   if (!isObject(value)) throw new Error(`${where} is not an object.`);
   const { id, title, system, messages, updated } = value;
-  if (typeof id !== "string" || !/^[\w-]{1,64}$/.test(id)) throw new Error(`${where} has no usable id.`);
+  if (typeof id !== "string" || !/^[\w-]{1,64}$/.test(id))
+    throw new Error(`${where} has no usable id.`);
   if (typeof title !== "string" || typeof system !== "string") {
     throw new Error(`${where} has no title or system prompt.`);
   }
-  if (typeof updated !== "number" || !Number.isFinite(updated)) throw new Error(`${where} has no date.`);
+  if (typeof updated !== "number" || !Number.isFinite(updated))
+    throw new Error(`${where} has no date.`);
   if (!Array.isArray(messages)) throw new Error(`${where} has no messages.`);
   return {
     id,
     title,
     system,
     updated,
-    messages: messages.map((item, index) => messageOf(item, `Message ${index + 1} of ${where.toLowerCase()}`)),
+    messages: messages.map((item, index) =>
+      messageOf(item, `Message ${index + 1} of ${where.toLowerCase()}`),
+    ),
   };
 }
 
 function messageOf(value: unknown, where: string): Message {
   if (!isObject(value)) throw new Error(`${where} is not an object.`);
   const { role, content, figures } = value;
-  if (role !== "user" && role !== "assistant") throw new Error(`${where} has the role ${JSON.stringify(role)}.`);
+  if (role !== "user" && role !== "assistant")
+    throw new Error(`${where} has the role ${JSON.stringify(role)}.`);
   if (typeof content !== "string") throw new Error(`${where} has no content.`);
   const message: Message = { role, content };
   for (const name of ["reasoning", "error", "finish"] as const) {
@@ -65,6 +74,7 @@ function figuresOf(value: Record<string, unknown>): Figures {
   const number = (name: keyof Figures) => (typeof value[name] === "number" ? value[name] : null);
   return {
     promptTokens: number("promptTokens"),
+    cachedTokens: number("cachedTokens"),
     completionTokens: number("completionTokens"),
     tokensPerSecond: number("tokensPerSecond"),
   };

@@ -1,6 +1,12 @@
 // What a person can do with conversations, without the page: the view shows what this holds.
 import type { Client, Model } from "../api/client.ts";
-import { before, newConversation, withLast, withMessage, type Conversation } from "./conversation.ts";
+import {
+  before,
+  newConversation,
+  withLast,
+  withMessage,
+  type Conversation,
+} from "./conversation.ts";
 import { Reply } from "./reply.ts";
 import { continuationFor, requestFor, type Settings } from "./settings.ts";
 import type { ConversationStore } from "./store.ts";
@@ -91,8 +97,11 @@ export class Chat {
 
   /** Replaces message `index`, forgets what came after it, and asks for a reply. */
   resend(index: number, text: string): void {
-    if (this.isRunning() || this.current_.messages[index]?.role !== "user" || text.trim() === "") return;
-    this.ask(withMessage(before(this.current_, index), { role: "user", content: text }, Date.now()));
+    if (this.isRunning() || this.current_.messages[index]?.role !== "user" || text.trim() === "")
+      return;
+    this.ask(
+      withMessage(before(this.current_, index), { role: "user", content: text }, Date.now()),
+    );
   }
 
   stop(): void {
@@ -103,8 +112,15 @@ export class Chat {
   changedElsewhere(key: string | null): void {
     if (!this.store.changedElsewhere(key)) return;
     const stored = this.store.get(this.current_.id);
-    if (!this.isRunning() && stored) this.show(stored);
+    // Showing it anew would end an edit that is under way: only if it is another.
+    const isNew = JSON.stringify(stored) !== JSON.stringify(this.current_);
+    if (!this.isRunning() && stored && isNew) this.show(stored);
     else this.changed("list", this.current_);
+  }
+
+  /** Stores what has come of replies under way: the page may be left. */
+  keepGrown(): void {
+    for (const [id, reply] of this.replies) this.grow(id, reply, true);
   }
 
   private fresh(): Conversation {

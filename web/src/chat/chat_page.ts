@@ -38,22 +38,40 @@ export class ChatPage {
   constructor(
     client: Client,
     preferences: Preferences,
+    private readonly titled: () => void,
   ) {
     const items = browserItems();
     const store = new ConversationStore(items, (why) => this.say(why));
-    this.chat = new Chat(client, store, () => preferences.settings, (change, which) => this.changed(change, which));
-    this.log = new LogView(byId("log-scroll", HTMLElement), byId("log", HTMLElement), byId("to-end", HTMLButtonElement), {
-      regenerate: () => this.asking(() => this.chat.regenerate()),
-      resend: (index, text) => this.asking(() => this.chat.resend(index, text)),
-    });
+    this.chat = new Chat(
+      client,
+      store,
+      () => preferences.settings,
+      (change, which) => this.changed(change, which),
+    );
+    this.log = new LogView(
+      byId("log-scroll", HTMLElement),
+      byId("log", HTMLElement),
+      byId("to-end", HTMLButtonElement),
+      {
+        regenerate: () => this.asking(() => this.chat.regenerate()),
+        resend: (index, text) => this.asking(() => this.chat.resend(index, text)),
+      },
+    );
     this.list = new ListView(byId("conversations", HTMLElement), this.chat, () => this.chosen());
     this.listen();
-    this.changed("conversation", this.chat.current);
+    this.list.show();
+    this.showCurrent();
+    byId("conversation-title", HTMLElement).textContent = this.title;
+  }
+
+  get title(): string {
+    return titleOf(this.chat.current);
   }
 
   set model(model: Model | null) {
     this.chat.model = model;
-    this.field.placeholder = model?.chats === false ? "A text to continue: this model has no chat template" : "Message";
+    this.field.placeholder =
+      model?.chats === false ? "A text to continue: this model has no chat template" : "Message";
   }
 
   private listen(): void {
@@ -72,31 +90,44 @@ export class ChatPage {
     byId("import", HTMLButtonElement).addEventListener("click", () => file.click());
     file.addEventListener("change", () => void this.importFrom(file));
     this.sidebarButton.addEventListener("click", () => this.showSidebar(true));
-    byId("close-sidebar", HTMLButtonElement).addEventListener("click", () => this.showSidebar(false));
+    byId("close-sidebar", HTMLButtonElement).addEventListener("click", () =>
+      this.showSidebar(false),
+    );
     byId("sidebar-shade", HTMLElement).addEventListener("click", () => this.showSidebar(false));
     byId("chat-view", HTMLElement).addEventListener("keydown", (event) => this.escape(event));
+    addEventListener("pagehide", () => this.chat.keepGrown());
     addEventListener("storage", (event) => this.chat.changedElsewhere(event.key));
-    this.notice.querySelector("button")?.addEventListener("click", () => (this.notice.hidden = true));
+    this.notice
+      .querySelector("button")
+      ?.addEventListener("click", () => (this.notice.hidden = true));
   }
 
   private changed(change: Change, which: Conversation): void {
     const { current } = this.chat;
     const running = this.chat.isRunning();
-    if (change !== "reply") this.list.show();
+    if (change !== "reply") {
+      this.list.show();
+      this.showTitle();
+    }
     if (change === "conversation") this.showCurrent();
-    if (which.id === current.id && (change === "reply" || change === "ended")) this.log.showLast(current, running);
+    if (which.id === current.id && (change === "reply" || change === "ended"))
+      this.log.showLast(current, running);
     if (change === "ended") this.ended(which);
     this.sendButton.hidden = running;
     this.stopButton.hidden = !running;
+  }
+
+  private showTitle(): void {
+    byId("conversation-title", HTMLElement).textContent = this.title;
+    this.titled();
   }
 
   private showCurrent(): void {
     const { current } = this.chat;
     this.log.show(current, this.chat.isRunning());
     this.system.value = current.system;
-    byId("system-box", HTMLDetailsElement).open = current.system !== "" && current.messages.length === 0;
-    byId("conversation-title", HTMLElement).textContent = titleOf(current);
-    document.title = `${titleOf(current)} · heddle`;
+    byId("system-box", HTMLDetailsElement).open =
+      current.system !== "" && current.messages.length === 0;
   }
 
   private ended(which: Conversation): void {
@@ -160,7 +191,9 @@ export class ChatPage {
 
   private exportAll(): void {
     const conversations = this.chat.store.all();
-    const url = URL.createObjectURL(new Blob([exported(conversations)], { type: "application/json" }));
+    const url = URL.createObjectURL(
+      new Blob([exported(conversations)], { type: "application/json" }),
+    );
     h("a", { href: url, download: "heddle-conversations.json" }).click();
     URL.revokeObjectURL(url);
     announce("Exported all conversations");
@@ -185,11 +218,11 @@ export class ChatPage {
     announce("Deleted all conversations");
   }
 
-  /** Shows a trouble that belongs to no reply. */
+  /** Shows a trouble that belongs to no reply; "": that it is over. */
   say(text: string): void {
     const place = this.notice.querySelector("span");
     if (place) place.textContent = text;
-    this.notice.hidden = false;
-    alarm(text);
+    this.notice.hidden = text === "";
+    if (text) alarm(text);
   }
 }

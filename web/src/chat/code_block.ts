@@ -11,12 +11,21 @@ export function codeBlock(code: string, language: string): HTMLElement {
     announce(copied ? "Code copied" : "The code could not be copied");
     setTimeout(() => (label.textContent = "Copy"), 2000);
   };
-  const button = h("button", { type: "button", class: "text-button", click: () => void copy() }, icon("copy"), label);
+  const button = h(
+    "button",
+    { type: "button", class: "text-button", click: () => void copy() },
+    icon("copy"),
+    label,
+  );
   const name = language || "code";
   return h(
     "div",
     { class: "code-block" },
     h("div", { class: "code-head" }, h("span", {}, name), button),
-    h("pre", { tabindex: 0, role: "region", "aria-label": `Code, ${name}` }, h("code", {}, code.replace(/\n$/, ""))),
+    h(
+      "pre",
+      { tabindex: 0, role: "region", "aria-label": `Code, ${name}` },
+      h("code", {}, code.replace(/\n$/, "")),
+    ),
   );
 }

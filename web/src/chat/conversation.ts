@@ -11,6 +11,7 @@ export interface Message {
 
 export interface Figures {
   promptTokens: number | null;
+  cachedTokens: number | null; // of the prompt: what did not have to be computed
   completionTokens: number | null;
   tokensPerSecond: number | null;
 }
@@ -23,7 +24,11 @@ export interface Conversation {
   updated: number; // milliseconds since 1970
 }
 
-export function newConversation(system: string, now: number, id: string = randomId()): Conversation {
+export function newConversation(
+  system: string,
+  now: number,
+  id: string = randomId(),
+): Conversation {
   return { id, title: "", system, messages: [], updated: now };
 }
 
@@ -40,7 +45,9 @@ export function titleOf(conversation: Conversation): string {
   const words = (conversation.messages[0]?.content ?? "").trim().replace(/\s+/g, " ");
   if (!words) return "New conversation";
   const characters = Array.from(words);
-  return characters.length <= longestTitle ? words : `${characters.slice(0, longestTitle - 1).join("")}…`;
+  return characters.length <= longestTitle
+    ? words
+    : `${characters.slice(0, longestTitle - 1).join("")}…`;
 }
 
 /** The conversation up to message `index`, without it. */
@@ -48,7 +55,11 @@ export function before(conversation: Conversation, index: number): Conversation 
   return { ...conversation, messages: conversation.messages.slice(0, index) };
 }
 
-export function withMessage(conversation: Conversation, message: Message, now: number): Conversation {
+export function withMessage(
+  conversation: Conversation,
+  message: Message,
+  now: number,
+): Conversation {
   return { ...conversation, messages: [...conversation.messages, message], updated: now };
 }
 
@@ -58,11 +69,19 @@ export function withLast(conversation: Conversation, message: Message, now: numb
 }
 
 /** Models mark what they think with <think>: what comes before the answer, and the answer. */
-export function splitReasoning(content: string): { reasoning: string; answer: string; open: boolean } {
+export function splitReasoning(content: string): {
+  reasoning: string;
+  answer: string;
+  open: boolean;
+} {
   const opening = /^\s*<think>\n?/.exec(content);
   if (!opening) return { reasoning: "", answer: content, open: false };
   const rest = content.slice(opening[0].length);
   const end = rest.indexOf("</think>");
   if (end < 0) return { reasoning: rest, answer: "", open: true };
-  return { reasoning: rest.slice(0, end), answer: rest.slice(end + "</think>".length).trimStart(), open: false };
+  return {
+    reasoning: rest.slice(0, end),
+    answer: rest.slice(end + "</think>".length).trimStart(),
+    open: false,
+  };
 }

@@ -15,9 +15,13 @@ export class ListView {
     const focused = this.list.contains(document.activeElement) ? document.activeElement : null;
     const place = focused?.closest("li")?.dataset["id"];
     const button = focused?.getAttribute("data-does");
-    this.list.replaceChildren(...this.chat.store.all().map((conversation) => this.item(conversation)));
+    this.list.replaceChildren(
+      ...this.chat.store.all().map((conversation) => this.item(conversation)),
+    );
     if (place && button) {
-      this.list.querySelector<HTMLElement>(`li[data-id="${place}"] [data-does="${button}"]`)?.focus();
+      this.list
+        .querySelector<HTMLElement>(`li[data-id="${place}"] [data-does="${button}"]`)
+        ?.focus();
     }
   }
 
@@ -37,25 +41,41 @@ export class ListView {
         },
       },
       h("span", { class: "title" }, title),
-      this.chat.isRunning(id) ? h("span", { class: "busy", role: "img", "aria-label": "replying" }) : null,
+      this.chat.isRunning(id)
+        ? h("span", { class: "busy", role: "img", "aria-label": "replying" })
+        : null,
     );
-    const rename = iconButton("edit", `Rename “${title}”`, { "data-does": "rename", click: () => this.rename(conversation) });
-    const remove = iconButton("trash", `Delete “${title}”`, { "data-does": "remove", click: () => this.remove(conversation) });
+    const rename = iconButton("edit", `Rename “${title}”`, {
+      "data-does": "rename",
+      click: () => this.rename(conversation),
+    });
+    const remove = iconButton("trash", `Delete “${title}”`, {
+      "data-does": "remove",
+      click: () => this.remove(conversation),
+    });
     return h("li", { "data-id": id }, open, rename, remove);
   }
 
   private rename(conversation: Conversation): void {
     const item = this.list.querySelector(`li[data-id="${conversation.id}"]`);
-    const field = h("input", { "aria-label": "Title", value: titleOf(conversation), maxlength: 200 });
+    const field = h("input", {
+      "aria-label": "Title",
+      value: titleOf(conversation),
+      maxlength: 200,
+    });
     let done = false;
     const finish = (keep: boolean, event?: Event) => {
       event?.preventDefault();
       event?.stopPropagation();
       if (done) return;
       done = true;
-      if (keep && field.value.trim() !== titleOf(conversation)) this.chat.rename(conversation.id, field.value);
+      if (keep && field.value.trim() !== titleOf(conversation))
+        this.chat.rename(conversation.id, field.value);
       else this.show();
-      if (event) this.list.querySelector<HTMLElement>(`li[data-id="${conversation.id}"] [data-does=rename]`)?.focus();
+      if (event)
+        this.list
+          .querySelector<HTMLElement>(`li[data-id="${conversation.id}"] [data-does=rename]`)
+          ?.focus();
     };
     const keys = (event: KeyboardEvent) => {
       if (event.isComposing) return;

@@ -26,7 +26,9 @@ export class LogView {
 
   /** Everything anew. */
   show(conversation: Conversation, running: boolean): void {
-    this.views = conversation.messages.map((message, index) => new MessageView(message, index, this.actions));
+    this.views = conversation.messages.map(
+      (message, index) => new MessageView(message, index, this.actions),
+    );
     this.log.replaceChildren(...this.views.map((view) => view.element));
     if (this.views.length === 0) this.log.append(this.empty());
     this.views.forEach((view, index) => this.showOne(view, conversation, index, running));
@@ -47,7 +49,12 @@ export class LogView {
     else show();
   }
 
-  private showOne(view: MessageView, conversation: Conversation, index: number, running: boolean): void {
+  private showOne(
+    view: MessageView,
+    conversation: Conversation,
+    index: number,
+    running: boolean,
+  ): void {
     const message = conversation.messages[index];
     const last = index === conversation.messages.length - 1;
     if (message) view.show(message, running && last, last);
@@ -58,7 +65,11 @@ export class LogView {
       "div",
       { class: "empty" },
       h("p", {}, "Ask something."),
-      h("p", { class: "hint" }, "Enter sends, Shift+Enter starts a new line, Escape stops a reply."),
+      h(
+        "p",
+        { class: "hint" },
+        "Enter sends, Shift+Enter starts a new line, Escape stops a reply.",
+      ),
     );
   }
 

@@ -8,7 +8,9 @@ const parser = new MarkdownIt({ html: false, linkify: true, breaks: false });
 
 /** Tags that Markdown can make; a token that asks for another one becomes a span. */
 const allowed = new Set(
-  "p h1 h2 h3 h4 h5 h6 ul ol li blockquote hr em strong s code table thead tbody tr th td".split(" "),
+  "p h1 h2 h3 h4 h5 h6 ul ol li blockquote hr em strong s code table thead tbody tr th td".split(
+    " ",
+  ),
 );
 
 function isSafeLink(target: string): boolean {
@@ -63,12 +65,18 @@ function leaf(token: Token): Node[] {
 /** A table may be wider than the window: it scrolls in a region of its own, by keyboard too. */
 function finished(made: HTMLElement): HTMLElement {
   if (made.tagName !== "TABLE") return made;
-  return h("div", { class: "table-scroll", tabindex: 0, role: "region", "aria-label": "Table" }, made);
+  return h(
+    "div",
+    { class: "table-scroll", tabindex: 0, role: "region", "aria-label": "Table" },
+    made,
+  );
 }
 
 function nodes(tokens: Token[]): Node[] {
   const root: Node[] = [];
-  const open: { element: HTMLElement | null; children: Node[] }[] = [{ element: null, children: root }];
+  const open: { element: HTMLElement | null; children: Node[] }[] = [
+    { element: null, children: root },
+  ];
   for (const token of tokens) {
     const top = open[open.length - 1];
     if (!top) break;
@@ -108,7 +116,10 @@ function blocksOf(text: string): Block[] {
     depth += token.nesting;
     if (depth !== 0) return;
     const [from = 0, to = 0] = tokens[first]?.map ?? [];
-    blocks.push({ source: lines.slice(from, to).join("\n") + references, tokens: tokens.slice(first, index + 1) });
+    blocks.push({
+      source: lines.slice(from, to).join("\n") + references,
+      tokens: tokens.slice(first, index + 1),
+    });
     first = index + 1;
   });
   return blocks;
@@ -127,7 +138,8 @@ export class MarkdownView {
     for (const { tokens } of blocks.slice(same)) {
       const made = nodes(tokens);
       // One element a block, so that blocks and elements can be counted against each other.
-      const only = made.length === 1 && made[0] instanceof HTMLElement ? made[0] : h("div", {}, ...made);
+      const only =
+        made.length === 1 && made[0] instanceof HTMLElement ? made[0] : h("div", {}, ...made);
       this.element.append(only);
     }
     this.shown = blocks.map((block) => block.source);

@@ -17,7 +17,9 @@ export function figuresText(message: Message): string {
   const parts: string[] = [];
   if (figures.completionTokens !== null) parts.push(count(figures.completionTokens, "token"));
   if (figures.tokensPerSecond !== null) parts.push(`${short(figures.tokensPerSecond)} tokens/s`);
-  if (figures.promptTokens !== null) parts.push(`prompt of ${count(figures.promptTokens, "token")}`);
+  const cached = figures.cachedTokens ? ` (${figures.cachedTokens} known before)` : "";
+  if (figures.promptTokens !== null)
+    parts.push(`prompt of ${count(figures.promptTokens, "token")}${cached}`);
   return parts.join(" · ");
 }
 
@@ -34,7 +36,11 @@ export class MessageView {
   readonly element: HTMLElement;
   private readonly text = new MarkdownView();
   private readonly reasoning = new MarkdownView();
-  private readonly thoughts = h("details", { class: "thoughts", hidden: true }, h("summary", {}, "Thoughts"));
+  private readonly thoughts = h(
+    "details",
+    { class: "thoughts", hidden: true },
+    h("summary", {}, "Thoughts"),
+  );
   private readonly plain = h("div", { class: "plain" });
   private readonly note = h("p", { class: "note", hidden: true });
   private readonly figures = h("p", { class: "figures" });
@@ -48,7 +54,12 @@ export class MessageView {
   ) {
     const mine = message.role === "user";
     this.thoughts.append(this.reasoning.element);
-    this.body = h("div", { class: "body" }, ...(mine ? [this.plain] : [this.thoughts, this.text.element]), this.note);
+    this.body = h(
+      "div",
+      { class: "body" },
+      ...(mine ? [this.plain] : [this.thoughts, this.text.element]),
+      this.note,
+    );
     this.tools.append(...this.makeTools(mine));
     this.element = h(
       "article",
@@ -60,10 +71,15 @@ export class MessageView {
   }
 
   private makeTools(mine: boolean): HTMLElement[] {
-    const copy = iconButton("copy", mine ? "Copy your message" : "Copy reply", { click: () => void this.copy() });
+    const copy = iconButton("copy", mine ? "Copy your message" : "Copy reply", {
+      click: () => void this.copy(),
+    });
     const change = mine
       ? iconButton("edit", "Edit and send again", { click: () => this.edit() })
-      : iconButton("again", "Ask again", { class: "icon-button again", click: () => this.actions.regenerate() });
+      : iconButton("again", "Ask again", {
+          class: "icon-button again",
+          click: () => this.actions.regenerate(),
+        });
     return [copy, change];
   }
 
@@ -73,14 +89,20 @@ export class MessageView {
     const { reasoning, answer, open } = splitReasoning(message.content);
     if (message.role === "user") this.plain.textContent = message.content;
     else this.text.show(answer);
-    this.showThoughts([message.reasoning ?? "", reasoning].join(""), open || (running && answer === ""));
+    this.showThoughts(
+      [message.reasoning ?? "", reasoning].join(""),
+      open || (running && answer === ""),
+    );
     const note = message.error ?? endText(message, running);
     this.note.textContent = note;
     this.note.hidden = note === "";
     this.note.classList.toggle("error", message.error !== undefined);
     this.figures.textContent = figuresText(message);
     this.element.classList.toggle("running", running);
-    this.element.classList.toggle("waiting", running && message.content === "" && !message.reasoning);
+    this.element.classList.toggle(
+      "waiting",
+      running && message.content === "" && !message.reasoning,
+    );
     this.element.setAttribute("aria-busy", String(running));
     this.tools.hidden = running;
     this.tools.querySelector<HTMLElement>(".again")?.toggleAttribute("hidden", !last);

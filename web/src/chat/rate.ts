@@ -18,8 +18,4 @@ export class Rate {
     const after = (tokens ?? this.pieces) - 1;
     return after > 0 ? (after * 1000) / (this.last - this.first) : null;
   }
-
-  get count(): number {
-    return this.pieces;
-  }
 }

@@ -1,5 +1,5 @@
 // A reply under way: asks for it, gathers it, and says how it ended. Never throws.
-import type { ChatRequest, Client, CompletionRequest } from "../api/client.ts";
+import type { ChatRequest, Client, CompletionRequest, Usage } from "../api/client.ts";
 import { isAbort, unreachable } from "../api/errors.ts";
 import type { Message } from "./conversation.ts";
 import { Rate } from "./rate.ts";
@@ -24,7 +24,7 @@ export class Reply {
         this.message = { ...this.message, content: content + delta.content };
         if (reasoning + delta.reasoning) this.message.reasoning = reasoning + delta.reasoning;
         if (delta.finish) this.message.finish = delta.finish;
-        this.countTokens(delta.usage?.promptTokens ?? null, delta.usage?.completionTokens ?? null);
+        this.countTokens(delta.usage);
         changed();
       }
     } catch (error) {
@@ -34,12 +34,14 @@ export class Reply {
     changed();
   }
 
-  private countTokens(prompt: number | null, completion: number | null): void {
-    const { figures } = this.message;
+  private countTokens(usage: Usage | null): void {
+    const known = usage ?? this.message.figures;
+    const completionTokens = known?.completionTokens ?? null;
     this.message.figures = {
-      promptTokens: prompt ?? figures?.promptTokens ?? null,
-      completionTokens: completion ?? figures?.completionTokens ?? null,
-      tokensPerSecond: this.rate.perSecond(completion ?? figures?.completionTokens ?? null),
+      promptTokens: known?.promptTokens ?? null,
+      cachedTokens: known?.cachedTokens ?? null,
+      completionTokens,
+      tokensPerSecond: this.rate.perSecond(completionTokens),
     };
   }
 }

@@ -36,7 +36,13 @@ export class SettingsDialog {
       "aria-describedby": `${id}-hint`,
     });
     byId("setting-fields", HTMLElement).append(
-      h("div", { class: "field" }, h("label", { for: id }, setting.label), input, h("p", { class: "hint", id: `${id}-hint` }, setting.hint)),
+      h(
+        "div",
+        { class: "field" },
+        h("label", { for: id }, setting.label),
+        input,
+        h("p", { class: "hint", id: `${id}-hint` }, setting.hint),
+      ),
     );
     return input;
   }
@@ -47,7 +53,8 @@ export class SettingsDialog {
     this.remember.checked = this.preferences.remembersKey;
     this.system.value = settings.system;
     this.stop.value = settings.stop.join("\n");
-    for (const [setting, input] of this.numbers) input.value = String(settings.numbers[setting.name] ?? "");
+    for (const [setting, input] of this.numbers)
+      input.value = String(settings.numbers[setting.name] ?? "");
     this.say("");
     this.dialog.showModal();
   }

@@ -61,7 +61,9 @@ export class ConversationStore {
 
   private reload(): void {
     this.cache.clear();
-    const keys = Array.from({ length: this.items?.length ?? 0 }, (_, index) => this.items?.key(index));
+    const keys = Array.from({ length: this.items?.length ?? 0 }, (_, index) =>
+      this.items?.key(index),
+    );
     for (const key of keys) if (key?.startsWith(prefix)) this.load(key);
   }
 

@@ -19,7 +19,12 @@ export function itemAt(arena: Arena, steps: number, x: number, y: number): Arena
   const address = y * arena.bytes;
   const hit = ({ first, last, offset, bytes: size }: ArenaItem) =>
     step >= first && step <= last && address >= offset && address < offset + size;
-  return arena.items.filter(hit).reduce<ArenaItem | null>((newest, item) => (newest && newest.first >= item.first ? newest : item), null);
+  return arena.items
+    .filter(hit)
+    .reduce<ArenaItem | null>(
+      (newest, item) => (newest && newest.first >= item.first ? newest : item),
+      null,
+    );
 }
 
 export function itemName(plan: Plan, item: ArenaItem): string {
@@ -63,7 +68,9 @@ export class ArenaView {
   private build(plan: Plan | null): void {
     this.plan = plan;
     this.steps = this.model.run ? stepsOf(this.model.run) : new Map();
-    this.shown = (plan?.arenas ?? []).filter(({ items }) => items.length > 0).map((arena) => this.makeOne(arena));
+    this.shown = (plan?.arenas ?? [])
+      .filter(({ items }) => items.length > 0)
+      .map((arena) => this.makeOne(arena));
     const pictures = this.shown.map(({ arena, canvas, place, table }) =>
       h(
         "section",
@@ -76,17 +83,25 @@ export class ArenaView {
       ),
     );
     this.element.replaceChildren(...pictures);
-    if (pictures.length === 0) this.element.append(h("p", { class: "hint" }, "This run has no arenas."));
+    if (pictures.length === 0)
+      this.element.append(h("p", { class: "hint" }, "This run has no arenas."));
   }
 
   private makeOne(arena: Arena): Shown {
     const label = `Memory of ${arena.device} over the steps of the plan; the table below says the same`;
     const canvas = h("canvas", { class: "arena-picture", role: "img", "aria-label": label });
     const place = h("p", { class: "hint place" }, "Point at a block to see what it is.");
-    const at = (event: MouseEvent) => itemAt(arena, this.steps.size, event.offsetX / canvas.clientWidth, event.offsetY / canvas.clientHeight);
+    const at = (event: MouseEvent) =>
+      itemAt(
+        arena,
+        this.steps.size,
+        event.offsetX / canvas.clientWidth,
+        event.offsetY / canvas.clientHeight,
+      );
     canvas.addEventListener("pointermove", (event) => {
       const item = at(event);
-      if (item && this.plan) place.textContent = `${itemName(this.plan, item)}: ${bytes(item.bytes)} at ${item.offset}, ${stepsText(item)}`;
+      if (item && this.plan)
+        place.textContent = `${itemName(this.plan, item)}: ${bytes(item.bytes)} at ${item.offset}, ${stepsText(item)}`;
     });
     canvas.addEventListener("click", (event) => {
       const item = at(event);
@@ -102,10 +117,30 @@ export class ArenaView {
       isChosen: (item) => item.node === this.model.selected,
       columns: [
         { name: "Value", text: (item) => (this.plan ? itemName(this.plan, item) : "") },
-        { name: "Offset", numeric: true, text: (item) => String(item.offset), key: (item) => item.offset },
-        { name: "Bytes", numeric: true, text: (item) => String(item.bytes), key: (item) => item.bytes },
-        { name: "First step", numeric: true, text: (item) => String(item.first), key: (item) => item.first },
-        { name: "Last step", numeric: true, text: (item) => String(item.last), key: (item) => item.last },
+        {
+          name: "Offset",
+          numeric: true,
+          text: (item) => String(item.offset),
+          key: (item) => item.offset,
+        },
+        {
+          name: "Bytes",
+          numeric: true,
+          text: (item) => String(item.bytes),
+          key: (item) => item.bytes,
+        },
+        {
+          name: "First step",
+          numeric: true,
+          text: (item) => String(item.first),
+          key: (item) => item.first,
+        },
+        {
+          name: "Last step",
+          numeric: true,
+          text: (item) => String(item.last),
+          key: (item) => item.last,
+        },
       ],
     });
   }
@@ -124,15 +159,28 @@ export class ArenaView {
     context.scale(devicePixelRatio, devicePixelRatio);
     const stepWidth = width / Math.max(1, this.steps.size);
     const scale = height / Math.max(1, arena.bytes);
-    const block = ({ first, last, offset, bytes: size }: ArenaItem): [number, number, number, number] => [
+    const block = ({
+      first,
+      last,
+      offset,
+      bytes: size,
+    }: ArenaItem): [number, number, number, number] => [
       first * stepWidth,
       offset * scale,
       Math.max(1, (last - first + 1) * stepWidth - (stepWidth > 3 ? 1 : 0)),
       Math.max(1, size * scale - (size * scale > 3 ? 1 : 0)),
     ];
-    for (const item of arena.items) {
-      context.fillStyle = item.node === this.model.selected ? palette.focus : item.output < 0 ? palette.control : palette.accent;
-      context.globalAlpha = item.node === this.model.selected ? 1 : 0.45;
+    // The newest on top: a value may take over what its node read.
+    for (const item of [...arena.items].sort((a, b) => a.first - b.first)) {
+      const isSelected = item.node === this.model.selected;
+      context.fillStyle = palette.ground;
+      context.fillRect(...block(item));
+      context.fillStyle = isSelected
+        ? palette.focus
+        : item.output < 0
+          ? palette.faint
+          : palette.accent;
+      context.globalAlpha = isSelected ? 1 : 0.45;
       context.fillRect(...block(item));
       context.globalAlpha = 1;
       context.strokeStyle = palette.accent;
@@ -153,6 +201,7 @@ export class ArenaView {
 
 function summary(arena: Arena): string {
   const over = arena.lowerBound > 0 ? arena.bytes / arena.lowerBound - 1 : 0;
-  const excess = over > 0.0005 ? `${(over * 100).toFixed(1)} % over the lower bound` : "exactly the lower bound";
-  return `${bytes(arena.bytes)}, ${excess}; ${count(arena.items.length, "value")} over time (darker: workspaces)`;
+  const excess =
+    over > 0.0005 ? `${(over * 100).toFixed(1)} % over the lower bound` : "exactly the lower bound";
+  return `${bytes(arena.bytes)}, ${excess}; ${count(arena.items.length, "value")} over time (grey: workspaces)`;
 }

@@ -45,7 +45,13 @@ export function fitted(picture: Size, window: Size, readable = 0.7): Camera {
 }
 
 /** Moved as little as needed to show a rectangle of the picture. */
-export function revealing(camera: Camera, left: number, top: number, size: Size, window: Size): Camera {
+export function revealing(
+  camera: Camera,
+  left: number,
+  top: number,
+  size: Size,
+  window: Size,
+): Camera {
   const shift = (low: number, high: number, start: number, length: number) => {
     const space = margin / camera.scale;
     if (high - low + 2 * space > length) return (low + high) / 2 - length / 2;

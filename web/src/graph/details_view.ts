@@ -31,11 +31,21 @@ function speed(amount: number, time: number): string {
   return time > 0 && amount > 0 ? ` (${short(amount / time / 1000)} GB/s)` : "";
 }
 
-function figureRows({ time, bytes: moved, operations, share }: Omit<NodeFigures, "record">): (Row | null)[] {
+function figureRows({
+  time,
+  bytes: moved,
+  operations,
+  share,
+}: Omit<NodeFigures, "record">): (Row | null)[] {
   return [
     ["Time", `${microseconds(time)}, ${percent(share)} of the run`],
     ["Bytes", `${bytes(moved)}${speed(moved, time)}`],
-    operations > 0 ? ["Operations", `${quantity(operations)}${time > 0 ? ` (${short(operations / time / 1000)} G/s)` : ""}`] : null,
+    operations > 0
+      ? [
+          "Operations",
+          `${quantity(operations)}${time > 0 ? ` (${short(operations / time / 1000)} G/s)` : ""}`,
+        ]
+      : null,
   ];
 }
 
@@ -51,9 +61,13 @@ export class DetailsView {
     const plan = model.run?.plan;
     const box = model.selectedBox;
     const group = box === null ? undefined : model.scene.boxes[box];
-    if (!plan) this.element.replaceChildren();
+    if (!plan)
+      this.element.replaceChildren(
+        h("p", { class: "hint" }, "Nothing has run yet: ask something in the chat."),
+      );
     else if (model.selected === null) this.element.replaceChildren(this.summary(plan));
-    else if (group?.folded) this.element.replaceChildren(...this.layer(plan, group.title, group.nodes));
+    else if (group?.folded)
+      this.element.replaceChildren(...this.layer(plan, group.title, group.nodes));
     else this.element.replaceChildren(...this.node(plan, model.selected));
   }
 
@@ -82,7 +96,11 @@ export class DetailsView {
   private link(plan: Plan, node: number): Node {
     const { name, kind } = plan.nodes[node] ?? { name: `node ${node}`, kind: "op" };
     if (!this.model.scene.boxOf.has(node)) return h("span", {}, `${name} (${kind})`);
-    return h("button", { type: "button", class: "link", click: () => this.actions.select(node) }, name);
+    return h(
+      "button",
+      { type: "button", class: "link", click: () => this.actions.select(node) },
+      name,
+    );
   }
 
   private links(plan: Plan, nodes: readonly number[]): Node {
@@ -93,14 +111,19 @@ export class DetailsView {
     const known = nodes.flatMap((node) => this.model.figures.get(node) ?? []);
     return [
       h("h2", {}, title),
-      rows([["Nodes", String(nodes.length)], ...(known.length > 0 ? figureRows(totals(known)) : [])]),
+      rows([
+        ["Nodes", String(nodes.length)],
+        ...(known.length > 0 ? figureRows(totals(known)) : []),
+      ]),
       h("button", { type: "button", click: () => this.actions.toggle() }, "Unfold"),
       this.links(plan, nodes),
     ];
   }
 
   private readers(plan: Plan, node: number): number[] {
-    return plan.nodes.flatMap((other, index) => (other.inputs.some(([source]) => source === node) ? [index] : []));
+    return plan.nodes.flatMap((other, index) =>
+      other.inputs.some(([source]) => source === node) ? [index] : [],
+    );
   }
 
   private node(plan: Plan, index: number): Node[] {
@@ -116,13 +139,24 @@ export class DetailsView {
       ["Makes", node.outputs.map(specText).join(", ") || "nothing"],
       ...(figures && node.split >= 0 ? figureRows(figures) : []),
       figures && node.split >= 0
-        ? ["Encoding", `${microseconds(figures.record.encode)}, then waited for ${microseconds(figures.record.wait)}`]
+        ? [
+            "Encoding",
+            `${microseconds(figures.record.encode)}, then waited for ${microseconds(figures.record.wait)}`,
+          ]
         : null,
-      node.inputs.length > 0 ? ["Reads", this.links(plan, [...new Set(node.inputs.map(([source]) => source))])] : null,
-      readers.length > 0 ? [`Read by ${count(readers.length, "node")}`, this.links(plan, readers.slice(0, 50))] : null,
+      node.inputs.length > 0
+        ? ["Reads", this.links(plan, [...new Set(node.inputs.map(([source]) => source))])]
+        : null,
+      readers.length > 0
+        ? [`Read by ${count(readers.length, "node")}`, this.links(plan, readers.slice(0, 50))]
+        : null,
     ]);
     const values = figures?.record.values ?? [];
     const title = (output: number) => (node.outputs.length > 1 ? `Output ${output}` : "Values");
-    return [h("h2", {}, node.kind === "input" ? node.name : node.op), facts, ...values.map((value) => valueView(value, title(value.output)))];
+    return [
+      h("h2", {}, node.kind === "input" ? node.name : node.op),
+      facts,
+      ...values.map((value) => valueView(value, title(value.output))),
+    ];
   }
 }

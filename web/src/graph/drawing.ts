@@ -2,7 +2,14 @@
 import { microseconds } from "../base/format.ts";
 import type { Camera, Size } from "./camera.ts";
 import type { Colours } from "./colours.ts";
-import { boxHeight, boxWidth, rankHeight, visibleRanks, type Frame, type Layout } from "./layout.ts";
+import {
+  boxHeight,
+  boxWidth,
+  rankHeight,
+  visibleRanks,
+  type Frame,
+  type Layout,
+} from "./layout.ts";
 import type { Edge, Scene } from "./scene.ts";
 import type { Phase } from "./timeline.ts";
 
@@ -66,6 +73,7 @@ export function draw(context: CanvasRenderingContext2D, picture: Picture): void 
   const bottom = camera.y + window.height / camera.scale;
   for (const frame of layout.frames) drawFrame(context, picture, frame);
   drawEdges(context, picture, top, bottom);
+  for (const frame of layout.frames) drawHeading(context, picture, frame);
   const [first, end] = visibleRanks(layout, top, bottom);
   for (let rank = first; rank < end; ++rank) {
     for (const box of layout.ranks[rank] ?? []) drawBox(context, picture, box);
@@ -73,7 +81,7 @@ export function draw(context: CanvasRenderingContext2D, picture: Picture): void 
 }
 
 function drawFrame(context: CanvasRenderingContext2D, picture: Picture, frame: Frame): void {
-  const { colours, camera, headings } = picture;
+  const { colours } = picture;
   context.beginPath();
   context.roundRect(frame.x, frame.y, frame.width, frame.height, 12);
   context.fillStyle = colours.raised;
@@ -81,24 +89,41 @@ function drawFrame(context: CanvasRenderingContext2D, picture: Picture, frame: F
   context.strokeStyle = colours.line;
   context.lineWidth = 1;
   context.stroke();
-  // Headings stay readable from afar.
-  const size = Math.min(44, Math.max(13, 10 / camera.scale));
-  context.font = font(size, "600");
-  context.fillStyle = colours.text;
-  context.fillText(headings.get(frame.split) ?? "", frame.x + 2, frame.y - 7);
 }
 
-function drawEdges(context: CanvasRenderingContext2D, picture: Picture, top: number, bottom: number): void {
+/** Readable from afar, and on a ground of its own, as edges pass here. */
+function drawHeading(
+  context: CanvasRenderingContext2D,
+  { colours, camera, headings }: Picture,
+  frame: Frame,
+): void {
+  const size = Math.min(44, Math.max(13, 10 / camera.scale));
+  const heading = headings.get(frame.split) ?? "";
+  context.font = font(size, "600");
+  context.fillStyle = colours.ground;
+  context.fillRect(frame.x, frame.y - size - 8, context.measureText(heading).width + 4, size + 6);
+  context.fillStyle = colours.text;
+  context.fillText(heading, frame.x + 2, frame.y - 7);
+}
+
+function drawEdges(
+  context: CanvasRenderingContext2D,
+  picture: Picture,
+  top: number,
+  bottom: number,
+): void {
   const { scene, layout, colours, selected, camera } = picture;
   const y = (box: number) => layout.y[box] ?? 0;
-  const seen = ({ from, to }: Edge) => Math.max(y(from), y(to)) >= top - boxHeight && Math.min(y(from), y(to)) <= bottom;
+  const seen = ({ from, to }: Edge) =>
+    Math.max(y(from), y(to)) >= top - boxHeight && Math.min(y(from), y(to)) <= bottom;
   const chosen = (edge: Edge) => edge.from === selected || edge.to === selected;
   // What inputs feed would cover everything: shown for the selected box only.
   const quiet = ({ from }: Edge) => scene.boxes[from]?.split === -1;
   context.lineWidth = Math.max(1.2, 0.7 / camera.scale);
   context.strokeStyle = colours.control;
   context.beginPath();
-  for (const edge of scene.edges) if (seen(edge) && !quiet(edge) && !chosen(edge)) edgePath(context, layout, edge);
+  for (const edge of scene.edges)
+    if (seen(edge) && !quiet(edge) && !chosen(edge)) edgePath(context, layout, edge);
   context.stroke();
   if (selected === null) return;
   context.lineWidth = Math.max(2.4, 1.4 / camera.scale);
@@ -133,7 +158,11 @@ function drawBox(context: CanvasRenderingContext2D, picture: Picture, box: numbe
   const { scene, layout, colours, camera, selected, matches } = picture;
   const x = layout.x[box] ?? 0;
   const y = layout.y[box] ?? 0;
-  const { folded, title, subtitle } = scene.boxes[box] ?? { folded: false, title: "", subtitle: "" };
+  const { folded, title, subtitle } = scene.boxes[box] ?? {
+    folded: false,
+    title: "",
+    subtitle: "",
+  };
   const state = picture.state(box);
   const running = state.phase === "running";
   context.globalAlpha = matches && !matches.has(box) ? 0.3 : 1;
@@ -150,7 +179,8 @@ function drawBox(context: CanvasRenderingContext2D, picture: Picture, box: numbe
     context.fillStyle = running ? colours.onAccent : colours.accent;
     context.fillRect(x + 8, y + boxHeight - 6, (boxWidth - 16) * state.heat, 3);
   }
-  if (camera.scale >= readable.title) drawText(context, picture, box, running, state.time, title, subtitle);
+  if (camera.scale >= readable.title)
+    drawText(context, picture, box, running, state.time, title, subtitle);
   if (box === selected) {
     context.strokeStyle = colours.focus;
     context.lineWidth = Math.max(3, 2 / camera.scale);
@@ -161,7 +191,13 @@ function drawBox(context: CanvasRenderingContext2D, picture: Picture, box: numbe
   context.globalAlpha = 1;
 }
 
-function outline(context: CanvasRenderingContext2D, x: number, y: number, fill: string, stroke: string | null): void {
+function outline(
+  context: CanvasRenderingContext2D,
+  x: number,
+  y: number,
+  fill: string,
+  stroke: string | null,
+): void {
   context.beginPath();
   context.roundRect(x, y, boxWidth, boxHeight, 8);
   context.fillStyle = fill;

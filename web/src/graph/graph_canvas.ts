@@ -74,6 +74,7 @@ export class GraphCanvas {
 
   private draw(now: number): void {
     const { model } = this;
+    if (!model.layout) this.context.clearRect(0, 0, this.canvas.width, this.canvas.height);
     if (!model.layout || this.canvas.clientWidth === 0) return;
     this.palette ??= colours();
     draw(this.context, {
@@ -107,7 +108,10 @@ export class GraphCanvas {
     const { layout } = this.model;
     if (!layout || box === null || this.canvas.clientWidth === 0) return this.redraw();
     const size = { width: boxWidth, height: boxHeight };
-    this.camera = revealing(this.camera, layout.x[box] ?? 0, layout.y[box] ?? 0, size, { ...this.window, height: this.window.height - controlsHeight });
+    this.camera = revealing(this.camera, layout.x[box] ?? 0, layout.y[box] ?? 0, size, {
+      ...this.window,
+      height: this.window.height - controlsHeight,
+    });
     this.redraw();
   }
 
@@ -161,7 +165,12 @@ export class GraphCanvas {
     if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
       this.camera = panned(this.camera, -(event.deltaX || event.deltaY) * unit, 0);
     } else {
-      this.camera = zoomed(this.camera, Math.exp(-event.deltaY * unit * 0.0015), event.offsetX, event.offsetY);
+      this.camera = zoomed(
+        this.camera,
+        Math.exp(-event.deltaY * unit * 0.0015),
+        event.offsetX,
+        event.offsetY,
+      );
     }
     this.redraw();
   }
@@ -180,7 +189,8 @@ export class GraphCanvas {
     this.pointers.set(event.pointerId, now);
     this.moved += Math.hypot(now.x - before.x, now.y - before.y);
     if (other) {
-      const apart = (from: { x: number; y: number }) => Math.max(1, Math.hypot(from.x - other.x, from.y - other.y));
+      const apart = (from: { x: number; y: number }) =>
+        Math.max(1, Math.hypot(from.x - other.x, from.y - other.y));
       const middle = { x: (now.x + other.x) / 2, y: (now.y + other.y) / 2 };
       this.camera = zoomed(this.camera, apart(now) / apart(before), middle.x, middle.y);
       this.camera = panned(this.camera, (now.x - before.x) / 2, (now.y - before.y) / 2);
@@ -194,7 +204,9 @@ export class GraphCanvas {
     const known = this.pointers.delete(event.pointerId);
     if (!known || !isClick || this.moved > clickSlack || !this.model.layout) return;
     const { x, y, scale } = this.camera;
-    this.model.selectBox(boxAt(this.model.layout, x + event.offsetX / scale, y + event.offsetY / scale));
+    this.model.selectBox(
+      boxAt(this.model.layout, x + event.offsetX / scale, y + event.offsetY / scale),
+    );
     this.actions.selected(false);
     this.redraw();
   }

@@ -3,9 +3,17 @@ import { bytes, count, microseconds } from "../base/format.ts";
 import type { BoxState } from "./drawing.ts";
 import { layersOf } from "./layers.ts";
 import { layOut, type Layout } from "./layout.ts";
-import { groupKey, groupsOf, makeScene, type Scene } from "./scene.ts";
-import { currentNode, endOf, figuresOf, phasesAt, totals, type NodeFigures, type Phase } from "./timeline.ts";
-import { timeOf, type Plan, type Run, type Trace } from "./trace.ts";
+import { groupKey, groupsOf, makeScene, sameShape, type Scene } from "./scene.ts";
+import {
+  currentNode,
+  endOf,
+  figuresOf,
+  phasesAt,
+  totals,
+  type NodeFigures,
+  type Phase,
+} from "./timeline.ts";
+import { type Plan, type Run, type Trace } from "./trace.ts";
 
 /** Plans of more nodes than this begin with their layers folded. */
 const foldFrom = 150;
@@ -37,12 +45,25 @@ export class GraphModel {
     this.setRun(run);
   }
 
-  /** The same plan keeps what is folded and selected. */
-  setRun(run: Run | null): void {
+  /** Returns whether it looks different: else what is folded and selected stays so. */
+  setRun(run: Run | null): boolean {
+    const plan = run?.plan ?? null;
+    const isAlike = plan !== null && this.looksLike(plan);
     this.run = run;
     this.time = null;
-    if ((run?.plan ?? null) !== this.plan) this.setPlan(run?.plan ?? null);
+    if (!isAlike) {
+      this.setPlan(plan);
+    } else if (plan !== this.plan) {
+      this.plan = plan;
+      this.rebuild();
+    }
     this.refreshFigures();
+    return !isAlike;
+  }
+
+  /** Whether the plan that is shown is drawn like this one. */
+  looksLike(plan: Plan): boolean {
+    return this.plan !== null && (plan === this.plan || sameShape(plan, this.plan));
   }
 
   private setPlan(plan: Plan | null): void {
@@ -83,7 +104,8 @@ export class GraphModel {
   }
 
   private sumBoxes(): void {
-    this.boxTimes = this.scene.boxes.map(({ nodes }) => {
+    this.boxTimes = this.scene.boxes.map(({ nodes, split }) => {
+      if (split < 0) return null; // inputs take no time
       const known = nodes.flatMap((node) => this.figures.get(node) ?? []);
       return known.length > 0 ? totals(known).time : null;
     });
@@ -103,18 +125,10 @@ export class GraphModel {
     return this.run ? endOf(this.run) : 0;
   }
 
-  /** Lights a node up. */
-  light(node: number, now: number): void {
-    this.lit.set(node, now);
-    const { run } = this;
-    const record = run?.records[run.records.length - 1];
-    if (!record || record.node !== node) return;
+  /** A node ran just now; it glows, unless `now` is null. */
+  light(node: number, now: number | null): void {
     this.phases.set(node, "done");
-    const box = this.scene.boxOf.get(node);
-    if (box === undefined) return;
-    const time = (this.boxTimes[box] ?? 0) + timeOf(record);
-    this.boxTimes[box] = time;
-    this.longest = Math.max(this.longest, time);
+    if (now !== null) this.lit.set(node, now);
   }
 
   /** Whether something glows still. */
@@ -128,7 +142,8 @@ export class GraphModel {
     const time = this.boxTimes[index] ?? null;
     let glow = 0;
     if (this.lit.size > 0) {
-      for (const node of nodes) glow = Math.max(glow, 1 - (now - (this.lit.get(node) ?? -Infinity)) / glowTime);
+      for (const node of nodes)
+        glow = Math.max(glow, 1 - (now - (this.lit.get(node) ?? -Infinity)) / glowTime);
     }
     return {
       phase: this.phaseOf(nodes),
@@ -152,7 +167,9 @@ export class GraphModel {
   }
 
   hasTrouble(node: number): boolean {
-    return this.figures.get(node)?.record.values.some((value) => value.nan > 0 || value.inf > 0) ?? false;
+    return (
+      this.figures.get(node)?.record.values.some((value) => value.nan > 0 || value.inf > 0) ?? false
+    );
   }
 
   /** The box that shows the selected node. */
@@ -195,14 +212,18 @@ export class GraphModel {
 
   /** Finds nodes by op, name, family, device or kind; all words must be there. */
   search(query: string): number[] {
-    const words = query.toLowerCase().split(/\s+/).filter((word) => word !== "");
+    const words = query
+      .toLowerCase()
+      .split(/\s+/)
+      .filter((word) => word !== "");
     if (words.length === 0 || !this.plan) {
       this.matches = null;
       return [];
     }
     const found = this.plan.nodes.flatMap((node, index) => {
       if (!this.scene.boxOf.has(index)) return [];
-      const text = `${node.op} ${node.name} ${node.family} ${node.device} ${node.kind} %${node.id}`.toLowerCase();
+      const text =
+        `${node.op} ${node.name} ${node.family} ${node.device} ${node.kind} %${node.id}`.toLowerCase();
       return words.every((word) => text.includes(word)) ? [index] : [];
     });
     this.matches = new Set(found);
@@ -220,7 +241,10 @@ export class GraphModel {
       const known = split.nodes.flatMap((node) => this.figures.get(node) ?? []);
       const time = known.length > 0 ? ` · ${microseconds(totals(known).time)}` : "";
       const name = split.feeds ? "Feeds" : `Split ${index}`;
-      headings.set(index, `${name} · ${split.device} · ${count(split.nodes.length, "node")}${time}`);
+      headings.set(
+        index,
+        `${name} · ${split.device} · ${count(split.nodes.length, "node")}${time}`,
+      );
     });
     return headings;
   }
@@ -231,9 +255,12 @@ export class GraphModel {
     if (!box) return "";
     const known = box.nodes.flatMap((node) => this.figures.get(node) ?? []);
     const sum = totals(known);
-    const figures = known.length > 0 && sum.time > 0 ? `, ${microseconds(sum.time)}, ${bytes(sum.bytes)}` : "";
+    const figures =
+      known.length > 0 && sum.time > 0 ? `, ${microseconds(sum.time)}, ${bytes(sum.bytes)}` : "";
     const where = box.split < 0 ? "input" : `split ${box.split} on ${box.device}`;
-    const trouble = box.nodes.some((node) => this.hasTrouble(node)) ? ", values that are not finite" : "";
+    const trouble = box.nodes.some((node) => this.hasTrouble(node))
+      ? ", values that are not finite"
+      : "";
     return `${box.title}, ${box.subtitle}, ${where}${figures}${box.folded ? ", folded" : ""}${trouble}`;
   }
 }

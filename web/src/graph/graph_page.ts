@@ -1,6 +1,6 @@
 // Puts the view of plans and runs on the page: where they come from, and the panels that show them.
 import type { Client } from "../api/client.ts";
-import { alarm, announce } from "../base/announce.ts";
+import { announce } from "../base/announce.ts";
 import { byId, h, iconButton } from "../base/dom.ts";
 import { count, microseconds } from "../base/format.ts";
 import { ArenaView } from "./arena_view.ts";
@@ -15,6 +15,9 @@ import { parseTrace, type Run, type Trace } from "./trace.ts";
 import { Watch } from "./watch.ts";
 
 const largestFile = 400 * 1024 * 1024; // a browser's strings end not far beyond
+
+const refreshEvery = 500; // milliseconds, while watching
+const planStays = 400; // milliseconds
 
 const keysText =
   "Arrow keys move from node to node, with Shift they move the picture; plus and minus zoom, 0 shows all, Enter folds and unfolds a layer.";
@@ -38,13 +41,30 @@ export class GraphPage {
   private readonly tabs: Tabs;
   private readonly watch: Watch;
   private readonly runs = h("select", { id: "run-choice", change: () => this.chooseRun() });
-  private readonly search = h("input", { type: "search", id: "node-search", placeholder: "Find nodes", "aria-label": "Find nodes", autocomplete: "off" });
+  private readonly search = h("input", {
+    type: "search",
+    id: "node-search",
+    placeholder: "Find nodes",
+    "aria-label": "Find nodes",
+    autocomplete: "off",
+  });
   private readonly found = h("span", { class: "hint found", role: "status" });
-  private readonly watchButton = h("button", { type: "button", "aria-pressed": "false", title: "Watch what the server runs", click: () => this.toggleWatch() }, "Watch");
+  private readonly watchButton = h(
+    "button",
+    {
+      type: "button",
+      title: "Watch what the server runs",
+      click: () => this.toggleWatch(),
+    },
+    "Watch",
+  );
   private readonly trouble = h("p", { class: "notice", role: "alert", hidden: true });
   private readonly views = h("div", { class: "views", hidden: true });
   private readonly start = h("div", { class: "start" });
   private readonly content = h("div", { class: "graph-content", hidden: true });
+  private readonly still = matchMedia("(prefers-reduced-motion: reduce)");
+  private shownSince = 0; // when a plan like the one shown ran last, by performance.now()
+  private refreshTimer = 0;
   private isShown = false;
   private needsFit = true;
 
@@ -52,9 +72,21 @@ export class GraphPage {
     const detailsPanel = h("aside", { class: "details", "aria-label": "Details", tabindex: 0 });
     const arenaPanel = h("div", { class: "panel arenas" });
     const tablePanel = h("div", { class: "panel" }, this.table.element);
-    const picturePanel = h("div", { class: "panel picture-panel" }, this.canvas, this.zoomButtons(), h("p", { id: "graph-keys", class: "visually-hidden" }, keysText));
-    this.picture = new GraphCanvas(this.canvas, this.model, { selected: (byKeys) => this.selected(byKeys), toggle: () => this.toggle() });
-    this.details = new DetailsView(detailsPanel, this.model, { select: (node) => this.select(node), toggle: () => this.toggle() });
+    const picturePanel = h(
+      "div",
+      { class: "panel picture-panel" },
+      this.canvas,
+      this.zoomButtons(),
+      h("p", { id: "graph-keys", class: "visually-hidden" }, keysText),
+    );
+    this.picture = new GraphCanvas(this.canvas, this.model, {
+      selected: (byKeys) => this.selected(byKeys),
+      toggle: () => this.toggle(),
+    });
+    this.details = new DetailsView(detailsPanel, this.model, {
+      select: (node) => this.select(node),
+      toggle: () => this.toggle(),
+    });
     this.arenas = new ArenaView(arenaPanel, this.model, (node) => this.select(node));
     this.player = new Player(this.model, () => this.moved());
     const panels = [
@@ -64,18 +96,33 @@ export class GraphPage {
     ];
     this.tabs = new Tabs("How the plan is shown", panels, () => this.tabChanged());
     this.watch = new Watch(client, {
-      changed: (run, nodes) => this.watched(run, nodes),
+      changed: (run, nodes, ended) => this.watched(run, nodes, ended),
       ended: (why) => this.watchEnded(why),
     });
-    this.content.append(h("div", { class: "panels" }, ...panels.map(({ panel }) => panel)), detailsPanel);
-    this.section.append(this.toolbar(), this.trouble, this.start, this.content, this.player.element);
-    this.player.reset();
+    this.content.append(
+      h("div", { class: "panels" }, ...panels.map(({ panel }) => panel)),
+      detailsPanel,
+    );
+    this.section.append(
+      this.toolbar(),
+      this.trouble,
+      this.start,
+      this.content,
+      this.player.element,
+    );
+    this.player.reset(this.watch.isOn);
     this.fillStart();
     this.listen();
   }
 
   private toolbar(): HTMLElement {
-    const file = h("input", { type: "file", id: "trace-file", accept: ".json,application/json", "aria-label": "Trace file", hidden: true });
+    const file = h("input", {
+      type: "file",
+      id: "trace-file",
+      accept: ".json,application/json",
+      "aria-label": "Trace file",
+      hidden: true,
+    });
     file.addEventListener("change", () => {
       const chosen = file.files?.[0];
       file.value = "";
@@ -83,7 +130,12 @@ export class GraphPage {
     });
     this.views.append(this.tabs.element, this.search, this.found);
     const open = h("button", { type: "button", click: () => file.click() }, "Open trace");
-    const choice = h("span", { class: "run-choice", hidden: true }, h("label", { for: "run-choice", class: "visually-hidden" }, "Run"), this.runs);
+    const choice = h(
+      "span",
+      { class: "run-choice", hidden: true },
+      h("label", { for: "run-choice", class: "visually-hidden" }, "Run"),
+      this.runs,
+    );
     return h("div", { class: "toolbar" }, file, open, this.watchButton, choice, this.views);
   }
 
@@ -94,16 +146,34 @@ export class GraphPage {
       iconButton("plus", "Closer", { click: () => this.picture.zoom(true) }),
       iconButton("minus", "Farther", { click: () => this.picture.zoom(false) }),
       iconButton("fit", "Show all", { click: () => this.picture.fit() }),
-      h("button", { type: "button", class: "text-button fold", click: () => this.foldAll(true) }, "Fold layers"),
-      h("button", { type: "button", class: "text-button fold", click: () => this.foldAll(false) }, "Unfold"),
+      h(
+        "button",
+        { type: "button", class: "text-button fold", click: () => this.foldAll(true) },
+        "Fold layers",
+      ),
+      h(
+        "button",
+        { type: "button", class: "text-button fold", click: () => this.foldAll(false) },
+        "Unfold",
+      ),
     );
   }
 
   private fillStart(): void {
     this.start.append(
       h("h2", {}, "See it run"),
-      h("p", {}, "Watch what the server runs: each node of the plan lights up as it runs, with its time, its bytes and the statistics of what it made."),
-      h("p", {}, "Or open a trace, which ", h("code", {}, "heddle run --trace FILE"), " writes: choose the file above, or drop it here."),
+      h(
+        "p",
+        {},
+        "Watch what the server runs: each node of the plan lights up as it runs, with its time, its bytes and the statistics of what it made.",
+      ),
+      h(
+        "p",
+        {},
+        "Or open a trace, which ",
+        h("code", {}, "heddle run --trace FILE"),
+        " writes: choose the file above, or drop it here.",
+      ),
     );
   }
 
@@ -149,7 +219,8 @@ export class GraphPage {
   private async openFile(file: File): Promise<void> {
     this.watch.stop();
     try {
-      if (file.size > largestFile) throw new Error(`${file.name} has more than 400 MiB: record fewer steps (--trace-steps).`);
+      if (file.size > largestFile)
+        throw new Error(`${file.name} has more than 400 MiB: record fewer steps (--trace-steps).`);
       const trace = parseTrace(await file.text());
       if (trace.runs.length === 0) throw new Error(`${file.name} has no runs.`);
       this.setTrace(trace, trace.runs[trace.runs.length - 1] ?? null);
@@ -179,7 +250,11 @@ export class GraphPage {
       ...runs.map((run) => {
         const plan = run.plan.lazy ? "no plan" : `plan ${run.plan.plan}`;
         const took = microseconds(endOf(run) - run.begin);
-        return h("option", { value: run.run, selected: run === this.model.run }, `Run ${run.run} · ${plan} · ${took}${run.error ? " · failed" : ""}`);
+        return h(
+          "option",
+          { value: run.run, selected: run === this.model.run },
+          `Run ${run.run} · ${plan} · ${took}${run.error ? " · failed" : ""}`,
+        );
       }),
     );
     this.runs.parentElement?.toggleAttribute("hidden", runs.length === 0);
@@ -188,9 +263,10 @@ export class GraphPage {
   private chooseRun(): void {
     const run = this.model.trace?.runs.find((one) => String(one.run) === this.runs.value);
     if (!run) return;
-    const samePlan = run.plan === this.model.run?.plan;
-    this.model.setRun(run);
-    this.runChanged(!samePlan);
+    this.watch.stop();
+    const looksDifferent = this.model.setRun(run);
+    this.listRuns();
+    this.runChanged(looksDifferent);
   }
 
   private runChanged(newPlan: boolean): void {
@@ -199,11 +275,16 @@ export class GraphPage {
       this.refit();
       const plan = this.model.run?.plan;
       const name = plan?.lazy ? "run without a plan" : `plan ${plan?.plan ?? ""}`;
-      this.canvas.setAttribute("aria-label", `Graph of ${name}, ${count(this.model.scene.boxes.length, "box", "boxes")}`);
-      this.section.querySelectorAll(".fold").forEach((button) => button.toggleAttribute("hidden", !this.model.hasGroups));
+      this.canvas.setAttribute(
+        "aria-label",
+        `Graph of ${name}, ${count(this.model.scene.boxes.length, "box", "boxes")}`,
+      );
+      this.section
+        .querySelectorAll(".fold")
+        .forEach((button) => button.toggleAttribute("hidden", !this.model.hasGroups));
       if (this.search.value) this.searched();
     }
-    this.player.reset();
+    this.player.reset(this.watch.isOn);
     this.refresh();
   }
 
@@ -284,7 +365,7 @@ export class GraphPage {
     }
     this.say("");
     this.watch.start();
-    this.watchButton.setAttribute("aria-pressed", "true");
+    this.watchButton.classList.add("on");
     this.watchButton.textContent = "Stop";
     this.showContent(true);
     this.model.setTrace(this.watch.trace, null);
@@ -293,38 +374,51 @@ export class GraphPage {
     announce("Watching the server. Nodes light up as they run.");
   }
 
-  /** `run`: the latest; `nodes` ran since the last call. */
-  private watched(run: Run | null, nodes: readonly number[]): void {
-    const newPlan = run?.plan !== this.model.run?.plan;
-    const newRun = run !== this.model.run;
-    if (newRun) this.model.setRun(run);
-    else if (run?.plan.lazy) this.model.growPlan();
-    else if (nodes.length === 0) this.model.refreshFigures();
+  private watched(run: Run, nodes: readonly number[], ended: Run | null): void {
+    const { model } = this;
     const now = performance.now();
-    for (const node of nodes) this.model.light(node, now);
-    if (newRun) {
-      this.listRuns();
-      if (newPlan) this.runChanged(true);
+    // Until a run has ended, the one under way is shown as far as it is; then the last that has.
+    const next = ended ?? (model.run?.end === null || !model.run ? run : null);
+    if (next && this.mayShow(next, now)) {
+      if (next === model.run && next.plan.lazy) model.growPlan();
+      else if (model.setRun(next)) this.runChanged(true);
     }
-    if (newRun || nodes.length === 0) this.refresh();
-    else this.picture.redraw();
+    if (model.looksLike(run.plan)) {
+      this.shownSince = now;
+      for (const node of nodes) model.light(node, this.still.matches ? null : now);
+    }
+    this.picture.redraw();
+    this.refreshTimer ||= window.setTimeout(() => this.refreshLive(), refreshEvery);
+  }
+
+  /** Plans that take turns do not: the one that is shown stays until it has not run for a while. */
+  private mayShow(run: Run, now: number): boolean {
+    return !this.model.run || this.model.looksLike(run.plan) || now - this.shownSince > planStays;
+  }
+
+  /** What a reader has the focus in is left alone. */
+  private refreshLive(): void {
+    this.refreshTimer = 0;
+    this.model.refreshFigures();
+    if (document.activeElement !== this.runs) this.listRuns();
+    const isRead = document.activeElement?.parentElement?.closest(".details, .paged-table");
+    if (isRead) this.picture.redraw();
+    else this.refresh();
   }
 
   private watchEnded(why: string | null): void {
-    this.watchButton.setAttribute("aria-pressed", "false");
+    clearTimeout(this.refreshTimer);
+    this.refreshTimer = 0;
+    this.watchButton.classList.remove("on");
     this.watchButton.textContent = "Watch";
-    if (why) {
-      this.say(why);
-      alarm(why);
-    } else {
-      announce("No longer watching");
-    }
+    if (why) this.say(why);
+    else announce("No longer watching");
     if (!this.model.run) {
       this.showContent(false);
     } else {
       this.listRuns();
       this.model.refreshFigures();
-      this.player.reset();
+      this.player.reset(this.watch.isOn);
       this.refresh();
     }
   }

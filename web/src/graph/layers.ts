@@ -18,7 +18,9 @@ const leastPeriod = 3;
  * The longest stretch in which the signs repeat: from `first`, in steps of `period`, up to `end`.
  * Null if nothing repeats often enough.
  */
-export function repetition(signs: readonly string[]): { first: number; period: number; end: number } | null {
+export function repetition(
+  signs: readonly string[],
+): { first: number; period: number; end: number } | null {
   let best: { first: number; period: number; end: number } | null = null;
   for (let period = leastPeriod; period * leastRepeats <= signs.length; ++period) {
     let first = 0;
@@ -26,7 +28,8 @@ export function repetition(signs: readonly string[]): { first: number; period: n
       if (at + period < signs.length && signs[at] === signs[at + period]) continue;
       const repeats = Math.floor((at - first + period) / period);
       const end = first + repeats * period;
-      if (repeats >= leastRepeats && end - first > (best ? best.end - best.first : 0)) best = { first, period, end };
+      if (repeats >= leastRepeats && end - first > (best ? best.end - best.first : 0))
+        best = { first, period, end };
       first = at + 1;
     }
   }
@@ -37,7 +40,9 @@ export function repetition(signs: readonly string[]): { first: number; period: n
 function inherited(plan: Plan, node: number, layers: readonly (number | null)[]): number | null {
   const sources = plan.nodes[node]?.inputs ?? [];
   if (sources.some(([source]) => plan.nodes[source]?.kind === "parameter")) return null;
-  const found = sources.map(([source]) => layers[source]).filter((layer) => typeof layer === "number");
+  const found = sources
+    .map(([source]) => layers[source])
+    .filter((layer) => typeof layer === "number");
   return found.length > 0 ? Math.max(...found) : null;
 }
 
@@ -47,7 +52,8 @@ export function layersOf(plan: Plan): (number | null)[] {
   const layers: (number | null)[] = plan.nodes.map(() => null);
   const named = working.filter((node) => layerOfName(plan.nodes[node]?.name ?? "") !== null);
   if (named.length > 0) {
-    for (const node of working) layers[node] = layerOfName(plan.nodes[node]?.name ?? "") ?? inherited(plan, node, layers);
+    for (const node of working)
+      layers[node] = layerOfName(plan.nodes[node]?.name ?? "") ?? inherited(plan, node, layers);
     return layers;
   }
   const found = repetition(working.map((node) => plan.nodes[node]?.text ?? ""));

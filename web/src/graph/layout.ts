@@ -76,13 +76,16 @@ function sortRows(rows: number[][], edges: readonly Edge[], boxes: number): Floa
     up[to]?.push(from);
     down[from]?.push(to);
   }
-  const settle = (row: number[]) => row.forEach((box, at) => (place[box] = at - (row.length - 1) / 2));
+  const settle = (row: number[]) =>
+    row.forEach((box, at) => (place[box] = at - (row.length - 1) / 2));
   rows.forEach(settle);
   for (let sweep = 0; sweep < sweeps; ++sweep) {
     const neighbours = sweep % 2 === 0 ? up : down;
     for (const row of sweep % 2 === 0 ? rows : [...rows].reverse()) {
       if (row.length < 2) continue;
-      const middle = new Map(row.map((box) => [box, mean(neighbours[box] ?? [], place) ?? place[box] ?? 0]));
+      const middle = new Map(
+        row.map((box) => [box, mean(neighbours[box] ?? [], place) ?? place[box] ?? 0]),
+      );
       row.sort((a, b) => (middle.get(a) ?? 0) - (middle.get(b) ?? 0) || a - b);
       settle(row);
     }
@@ -120,7 +123,16 @@ export function layOut(plan: Plan, scene: Scene): Layout {
     }
     top += rankHeight;
   }
-  return { x, y, ranks, rankOf, frames: framesOf(scene, x, y), lanes, width: lefts[lanes.length] ?? 0, height: top };
+  return {
+    x,
+    y,
+    ranks,
+    rankOf,
+    frames: framesOf(scene, x, y),
+    lanes,
+    width: lefts[lanes.length] ?? 0,
+    height: top,
+  };
 }
 
 /** Left edges of the lanes, and the right edge of the last. */
@@ -149,7 +161,13 @@ function framesOf(scene: Scene, x: Float64Array, y: Float64Array): Frame[] {
     const bottom = (y[index] ?? 0) + boxHeight + frameMargin / 2;
     const frame = frames.get(box.split);
     if (!frame) {
-      frames.set(box.split, { split: box.split, x: left, y: top, width: right - left, height: bottom - top });
+      frames.set(box.split, {
+        split: box.split,
+        x: left,
+        y: top,
+        width: right - left,
+        height: bottom - top,
+      });
       return;
     }
     const farRight = Math.max(frame.x + frame.width, right);
@@ -172,7 +190,10 @@ export function boxAt(layout: Layout, x: number, y: number): number | null {
     const top = layout.y[row[0] ?? 0] ?? 0;
     if (y < top) high = middle - 1;
     else if (y > top + boxHeight) low = middle + 1;
-    else return row.find((box) => x >= (layout.x[box] ?? 0) && x <= (layout.x[box] ?? 0) + boxWidth) ?? null;
+    else
+      return (
+        row.find((box) => x >= (layout.x[box] ?? 0) && x <= (layout.x[box] ?? 0) + boxWidth) ?? null
+      );
   }
   return null;
 }
@@ -205,5 +226,10 @@ export function neighbour(layout: Layout, box: number, direction: Direction): nu
   const step = direction === "up" ? -1 : 1;
   const others = layout.ranks[rank + step] ?? [];
   const distance = (other: number) => Math.abs((layout.x[other] ?? 0) - (layout.x[box] ?? 0));
-  return others.reduce<number | null>((best, other) => (best === null || distance(other) < distance(best) ? other : best), null) ?? box;
+  return (
+    others.reduce<number | null>(
+      (best, other) => (best === null || distance(other) < distance(best) ? other : best),
+      null,
+    ) ?? box
+  );
 }

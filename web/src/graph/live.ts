@@ -43,8 +43,12 @@ export class LiveTrace {
   }
 
   private begin(event: Record<string, unknown>): LiveChange {
-    const plan = event["plan"] === null ? lazyPlan([], "run") : this.trace.plans.get(number(event["plan"], "run.plan"));
-    if (!plan) throw new FormatError(`run.plan is ${String(event["plan"])}, and that plan was never sent.`);
+    const plan =
+      event["plan"] === null
+        ? lazyPlan([], "run")
+        : this.trace.plans.get(number(event["plan"], "run.plan"));
+    if (!plan)
+      throw new FormatError(`run.plan is ${String(event["plan"])}, and that plan was never sent.`);
     const run: Run = {
       run: number(event["run"], "run.run"),
       plan,

@@ -10,7 +10,11 @@ export function nodesTable(model: GraphModel, choose: (node: number) => void): P
   const node = (row: Row) => model.run?.plan.nodes[row];
   const figures = (row: Row) => model.figures.get(row);
   const value = (row: Row): Value | undefined => figures(row)?.record.values[0];
-  const measured = (name: string, read: (row: Row) => number | null | undefined, format: (amount: number) => string): Column<Row> => ({
+  const measured = (
+    name: string,
+    read: (row: Row) => number | null | undefined,
+    format: (amount: number) => string,
+  ): Column<Row> => ({
     name,
     numeric: true,
     text: (row) => {
@@ -26,11 +30,30 @@ export function nodesTable(model: GraphModel, choose: (node: number) => void): P
     columns: [
       { name: "Node", text: (row) => node(row)?.name ?? "" },
       { name: "Op", text: (row) => node(row)?.op ?? "" },
-      { name: "Split", numeric: true, text: (row) => splitText(node(row)?.split ?? -1), key: (row) => node(row)?.split ?? -1 },
+      {
+        name: "Split",
+        numeric: true,
+        text: (row) => splitText(node(row)?.split ?? -1),
+        key: (row) => node(row)?.split ?? -1,
+      },
       { name: "Device", text: (row) => node(row)?.device || "–" },
-      { name: "Makes", text: (row) => node(row)?.outputs.map(({ dtype, shape }) => `${dtype} [${shape.join(", ")}]`).join(", ") ?? "" },
-      measured("Time", (row) => (node(row)?.kind === "input" ? null : figures(row)?.time), microseconds),
-      measured("Share", (row) => (node(row)?.kind === "input" ? null : figures(row)?.share), percent),
+      {
+        name: "Makes",
+        text: (row) =>
+          node(row)
+            ?.outputs.map(({ dtype, shape }) => `${dtype} [${shape.join(", ")}]`)
+            .join(", ") ?? "",
+      },
+      measured(
+        "Time",
+        (row) => (node(row)?.kind === "input" ? null : figures(row)?.time),
+        microseconds,
+      ),
+      measured(
+        "Share",
+        (row) => (node(row)?.kind === "input" ? null : figures(row)?.share),
+        percent,
+      ),
       measured("Bytes", (row) => figures(row)?.bytes, bytes),
       measured("Operations", (row) => figures(row)?.operations, quantity),
       measured("Min", (row) => value(row)?.min, quantity),

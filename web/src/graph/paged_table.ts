@@ -26,20 +26,42 @@ export class PagedTable<Row> {
   private readonly body = h("tbody");
   private readonly heads: HTMLTableCellElement[];
   private readonly place = h("span", { class: "hint" });
-  private readonly back = h("button", { type: "button", class: "text-button", click: () => this.turn(-1) }, "Previous");
-  private readonly next = h("button", { type: "button", class: "text-button", click: () => this.turn(1) }, "Next");
+  private readonly back = h(
+    "button",
+    { type: "button", class: "text-button", click: () => this.turn(-1) },
+    "Previous",
+  );
+  private readonly next = h(
+    "button",
+    { type: "button", class: "text-button", click: () => this.turn(1) },
+    "Next",
+  );
 
   constructor(private readonly options: TableOptions<Row>) {
     this.heads = options.columns.map((column, index) =>
       h(
         "th",
         { scope: "col", class: column.numeric ? "numeric" : null },
-        h("button", { type: "button", class: "sort", click: () => this.sortBy(index) }, column.name),
+        h(
+          "button",
+          { type: "button", class: "sort", click: () => this.sortBy(index) },
+          column.name,
+        ),
       ),
     );
-    const table = h("table", {}, h("caption", { class: "visually-hidden" }, options.caption), h("thead", {}, h("tr", {}, ...this.heads)), this.body);
+    const table = h(
+      "table",
+      {},
+      h("caption", { class: "visually-hidden" }, options.caption),
+      h("thead", {}, h("tr", {}, ...this.heads)),
+      this.body,
+    );
     this.element.append(
-      h("div", { class: "table-scroll", tabindex: 0, role: "region", "aria-label": options.caption }, table),
+      h(
+        "div",
+        { class: "table-scroll", tabindex: 0, role: "region", "aria-label": options.caption },
+        table,
+      ),
       h("div", { class: "pager" }, this.back, this.next, this.place),
     );
   }
@@ -70,7 +92,9 @@ export class PagedTable<Row> {
     this.page = 0;
     this.sort();
     this.render();
-    announce(`Sorted by ${this.options.columns[column]?.name ?? ""}, ${down ? "descending" : "ascending"}`);
+    announce(
+      `Sorted by ${this.options.columns[column]?.name ?? ""}, ${down ? "descending" : "ascending"}`,
+    );
   }
 
   private sort(): void {
@@ -98,11 +122,13 @@ export class PagedTable<Row> {
     const shown = this.rows.slice(first, first + pageSize);
     this.body.replaceChildren(...shown.map((row) => this.row(row)));
     this.heads.forEach((head, index) => {
-      if (this.sorted?.column === index) head.setAttribute("aria-sort", this.sorted.down ? "descending" : "ascending");
+      if (this.sorted?.column === index)
+        head.setAttribute("aria-sort", this.sorted.down ? "descending" : "ascending");
       else head.removeAttribute("aria-sort");
     });
     const total = this.rows.length;
-    this.place.textContent = total === 0 ? "No rows" : `${first + 1} to ${first + shown.length} of ${total}`;
+    this.place.textContent =
+      total === 0 ? "No rows" : `${first + 1} to ${first + shown.length} of ${total}`;
     this.back.disabled = this.page === 0;
     this.next.disabled = this.page >= this.pages - 1;
   }
@@ -111,7 +137,11 @@ export class PagedTable<Row> {
     const { columns, choose, isChosen } = this.options;
     const cells = columns.map(({ text, numeric }, index) => {
       if (index > 0) return h("td", { class: numeric ? "numeric" : null }, text(row));
-      const button = h("button", { type: "button", class: "link", click: () => choose(row) }, text(row));
+      const button = h(
+        "button",
+        { type: "button", class: "link", click: () => choose(row) },
+        text(row),
+      );
       return h("th", { scope: "row" }, button);
     });
     return h("tr", { "aria-current": isChosen(row) ? "true" : null }, ...cells);

@@ -8,7 +8,13 @@ const positions = 1000;
 
 export class Player {
   readonly element: HTMLElement;
-  private readonly slider = h("input", { type: "range", min: 0, max: positions, step: 1, "aria-label": "Time in the run" });
+  private readonly slider = h("input", {
+    type: "range",
+    min: 0,
+    max: positions,
+    step: 1,
+    "aria-label": "Time in the run",
+  });
   private readonly button = h("button", { type: "button", class: "icon-button" });
   private readonly label = h("span", { class: "time" });
   private frame = 0;
@@ -28,10 +34,10 @@ export class Player {
     this.showButton();
   }
 
-  /** Another run: it is shown as it ended. */
-  reset(): void {
+  /** Another run: it is shown as it ended. There is nothing to play while the server is watched. */
+  reset(isWatching: boolean): void {
     this.stop();
-    this.element.hidden = !this.model.run || this.model.run.records.length === 0;
+    this.element.hidden = isWatching || !this.model.run || this.model.run.records.length === 0;
     this.slider.value = String(positions);
     this.showTime();
   }

@@ -25,6 +25,17 @@ export interface Scene {
   boxOf: Map<number, number>; // by node
 }
 
+/** Whether two plans are drawn alike, node by node: those for other numbers of tokens are. */
+export function sameShape(one: Plan, other: Plan): boolean {
+  return (
+    one.nodes.length === other.nodes.length &&
+    one.nodes.every(({ name, split }, index) => {
+      const twin = other.nodes[index];
+      return twin?.name === name && twin.split === split;
+    })
+  );
+}
+
 /** Folded layers are named by this: a layer that is cut by splits has a box in each. */
 export function groupKey(split: number, layer: number): string {
   return `${split}/${layer}`;

@@ -22,11 +22,26 @@ export class Tabs {
       panel.setAttribute("aria-labelledby", `tab-${name.toLowerCase()}`);
       return h(
         "button",
-        { type: "button", role: "tab", id: `tab-${name.toLowerCase()}`, "aria-controls": panel.id, click: () => this.choose(index) },
+        {
+          type: "button",
+          role: "tab",
+          id: `tab-${name.toLowerCase()}`,
+          "aria-controls": panel.id,
+          click: () => this.choose(index),
+        },
         name,
       );
     });
-    this.element = h("div", { role: "tablist", class: "tabs", "aria-label": label, keydown: (event: KeyboardEvent) => this.key(event) }, ...this.buttons);
+    this.element = h(
+      "div",
+      {
+        role: "tablist",
+        class: "tabs",
+        "aria-label": label,
+        keydown: (event: KeyboardEvent) => this.key(event),
+      },
+      ...this.buttons,
+    );
     this.show();
   }
 
@@ -42,7 +57,12 @@ export class Tabs {
 
   private key(event: KeyboardEvent): void {
     const last = this.tabs.length - 1;
-    const next = { ArrowLeft: Math.max(0, this.current_ - 1), ArrowRight: Math.min(last, this.current_ + 1), Home: 0, End: last }[event.key];
+    const next = {
+      ArrowLeft: Math.max(0, this.current_ - 1),
+      ArrowRight: Math.min(last, this.current_ + 1),
+      Home: 0,
+      End: last,
+    }[event.key];
     if (next === undefined) return;
     event.preventDefault();
     this.choose(next);

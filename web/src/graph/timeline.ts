@@ -31,7 +31,12 @@ export function figuresOf(run: Run): Map<number, NodeFigures> {
   return figures;
 }
 
-export function totals(figures: Iterable<NodeFigures>): { time: number; bytes: number; operations: number; share: number } {
+export function totals(figures: Iterable<NodeFigures>): {
+  time: number;
+  bytes: number;
+  operations: number;
+  share: number;
+} {
   const sum = { time: 0, bytes: 0, operations: 0, share: 0 };
   for (const { time, bytes, operations, share } of figures) {
     sum.time += time;
@@ -44,7 +49,10 @@ export function totals(figures: Iterable<NodeFigures>): { time: number; bytes: n
 
 /** The end of what is known of the run, in microseconds since the trace began. */
 export function endOf(run: Run): number {
-  return run.records.reduce((end, record) => Math.max(end, record.begin + timeOf(record)), run.end ?? run.begin);
+  return run.records.reduce(
+    (end, record) => Math.max(end, record.begin + timeOf(record)),
+    run.end ?? run.begin,
+  );
 }
 
 /** For each node that has begun at `time`: whether it runs, or is done. The others wait. */

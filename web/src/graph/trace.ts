@@ -120,7 +120,9 @@ export function parseTrace(content: string): Trace {
 function traceOf(value: unknown): Trace {
   const heddle = fields(value, "heddle");
   if (heddle["version"] !== version) {
-    throw new FormatError(`The trace is of version ${JSON.stringify(heddle["version"])}; this page reads version ${version}.`);
+    throw new FormatError(
+      `The trace is of version ${JSON.stringify(heddle["version"])}; this page reads version ${version}.`,
+    );
   }
   const plans = new Map(list(heddle["plans"], "plans", planOf).map((plan) => [plan.plan, plan]));
   return {
@@ -135,19 +137,28 @@ export function planOf(value: unknown, where: string): Plan {
   const plan = fields(value, where);
   const splits = Array.isArray(plan["splits"]) ? plan["splits"].length : 0;
   const nodes: PlanNode[] = [];
-  list(plan["nodes"], `${where}.nodes`, (node, place) => nodes.push(nodeOf(node, place, nodes.length, splits)));
+  list(plan["nodes"], `${where}.nodes`, (node, place) =>
+    nodes.push(nodeOf(node, place, nodes.length, splits)),
+  );
   return {
     plan: number(plan["plan"], `${where}.plan`),
     lazy: false,
     nodes,
-    splits: list(plan["splits"], `${where}.splits`, (split, place) => splitOf(split, place, nodes.length)),
-    arenas: list(plan["arenas"], `${where}.arenas`, (arena, place) => arenaOf(arena, place, nodes.length)),
+    splits: list(plan["splits"], `${where}.splits`, (split, place) =>
+      splitOf(split, place, nodes.length),
+    ),
+    arenas: list(plan["arenas"], `${where}.arenas`, (arena, place) =>
+      arenaOf(arena, place, nodes.length),
+    ),
   };
 }
 
 function outputOf(value: unknown, where: string): PlanNode["outputs"][number] {
   const output = fields(value, where);
-  return { dtype: text(output["dtype"], `${where}.dtype`), shape: list(output["shape"], `${where}.shape`, number) };
+  return {
+    dtype: text(output["dtype"], `${where}.dtype`),
+    shape: list(output["shape"], `${where}.shape`, number),
+  };
 }
 
 /** `at`: its own index; what it reads must stand before it. */
@@ -206,15 +217,21 @@ function arenaOf(value: unknown, where: string, nodes: number): Arena {
 
 function runOf(value: unknown, where: string, plans: ReadonlyMap<number, Plan>): Run {
   const run = fields(value, where);
-  const plan = run["plan"] === null ? lazyPlan(run["records"], where) : plans.get(number(run["plan"], `${where}.plan`));
-  if (!plan) throw new FormatError(`${where}.plan is ${String(run["plan"])}, and there is no such plan.`);
+  const plan =
+    run["plan"] === null
+      ? lazyPlan(run["records"], where)
+      : plans.get(number(run["plan"], `${where}.plan`));
+  if (!plan)
+    throw new FormatError(`${where}.plan is ${String(run["plan"])}, and there is no such plan.`);
   return {
     run: number(run["run"], `${where}.run`),
     plan,
     begin: number(run["begin"], `${where}.begin`),
     end: maybeNumber(run["end"], `${where}.end`),
     error: typeof run["error"] === "string" ? run["error"] : null,
-    records: list(run["records"], `${where}.records`, (record, place) => recordOf(record, place, plan)),
+    records: list(run["records"], `${where}.records`, (record, place) =>
+      recordOf(record, place, plan),
+    ),
   };
 }
 
@@ -245,7 +262,9 @@ function valueOf(value: unknown, where: string): Value {
     mean: optional("mean"),
     meanMagnitude: optional("mean_magnitude"),
     histogram: list(stats["histogram"] ?? [], `${where}.histogram`, number),
-    sample: list(stats["sample"] ?? [], `${where}.sample`, (row, place) => list(row, place, maybeNumber)),
+    sample: list(stats["sample"] ?? [], `${where}.sample`, (row, place) =>
+      list(row, place, maybeNumber),
+    ),
   };
 }
 

@@ -5,7 +5,8 @@ import type { Value } from "./trace.ts";
 
 /** What a screen reader hears in place of the bars. */
 export function histogramText(value: Value): string {
-  if (value.histogram.length === 0 || value.min === null || value.max === null) return "No histogram";
+  if (value.histogram.length === 0 || value.min === null || value.max === null)
+    return "No histogram";
   const most = value.histogram.indexOf(Math.max(...value.histogram));
   const width = (value.max - value.min) / value.histogram.length;
   const from = value.min + most * width;
@@ -23,16 +24,29 @@ function histogram(value: Value): Node | null {
   });
   const picture = svg(
     "svg",
-    { class: "histogram", viewBox: `0 0 ${counts.length * 10} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": histogramText(value) },
+    {
+      class: "histogram",
+      viewBox: `0 0 ${counts.length * 10} ${height}`,
+      preserveAspectRatio: "none",
+      role: "img",
+      "aria-label": histogramText(value),
+    },
     ...bars,
   );
-  const ends = h("div", { class: "ends", "aria-hidden": "true" }, h("span", {}, quantity(min)), h("span", {}, quantity(max)));
+  const ends = h(
+    "div",
+    { class: "ends", "aria-hidden": "true" },
+    h("span", {}, quantity(min)),
+    h("span", {}, quantity(max)),
+  );
   return h("div", { class: "histogram-box" }, picture, ends);
 }
 
 /** Values by colour: one hue above zero, another below, stronger with the magnitude. */
 function heatMap(value: Value): Node {
-  const most = value.sample.flat().reduce<number>((size, entry) => Math.max(size, Math.abs(entry ?? 0)), 0);
+  const most = value.sample
+    .flat()
+    .reduce<number>((size, entry) => Math.max(size, Math.abs(entry ?? 0)), 0);
   const columns = Math.max(...value.sample.map((row) => row.length));
   const cells = value.sample.flatMap((row, y) =>
     row.map((entry, x) =>
@@ -49,20 +63,34 @@ function heatMap(value: Value): Node {
   const label = `Picture of ${value.sample.length} rows of ${columns} values, chosen evenly`;
   return svg(
     "svg",
-    { class: "heat-map", viewBox: `0 0 ${columns} ${value.sample.length}`, preserveAspectRatio: "none", role: "img", "aria-label": label },
+    {
+      class: "heat-map",
+      viewBox: `0 0 ${columns} ${value.sample.length}`,
+      preserveAspectRatio: "none",
+      role: "img",
+      "aria-label": label,
+    },
     ...cells,
   );
 }
 
 function sampleText(value: Value): Node {
   const rows = value.sample.map((row) =>
-    h("tr", {}, ...row.map((entry) => h("td", {}, entry === null ? "not finite" : quantity(entry)))),
+    h(
+      "tr",
+      {},
+      ...row.map((entry) => h("td", {}, entry === null ? "not finite" : quantity(entry))),
+    ),
   );
   return h(
     "details",
     {},
     h("summary", {}, "As numbers"),
-    h("div", { class: "table-scroll", tabindex: 0, role: "region", "aria-label": "Values as numbers" }, h("table", { class: "numbers" }, h("tbody", {}, ...rows))),
+    h(
+      "div",
+      { class: "table-scroll", tabindex: 0, role: "region", "aria-label": "Values as numbers" },
+      h("table", { class: "numbers" }, h("tbody", {}, ...rows)),
+    ),
   );
 }
 
@@ -77,7 +105,9 @@ export function valueView(value: Value, title: string): HTMLElement {
     "section",
     { class: "value" },
     h("h3", {}, title),
-    trouble ? h("p", { class: "error" }, `Not finite: ${value.nan} NaN, ${value.inf} infinite.`) : null,
+    trouble
+      ? h("p", { class: "error" }, `Not finite: ${value.nan} NaN, ${value.inf} infinite.`)
+      : null,
     h(
       "dl",
       { class: "figures-grid" },
@@ -89,6 +119,10 @@ export function valueView(value: Value, title: string): HTMLElement {
     histogram(value) as HTMLElement | null,
     value.sample.length > 0 ? heatMap(value) : null,
     value.sample.length > 0 ? sampleText(value) : null,
-    h("p", { class: "hint" }, `of ${count(value.count, "element")}${value.rows === null ? "" : ` in ${count(value.rows, "row")} that count`}`),
+    h(
+      "p",
+      { class: "hint" },
+      `of ${count(value.count, "element")}${value.rows === null ? "" : ` in ${count(value.rows, "row")} that count`}`,
+    ),
   );
 }

@@ -5,8 +5,8 @@ import { LiveTrace } from "./live.ts";
 import type { Run, Trace } from "./trace.ts";
 
 export interface WatchActions {
-  /** The latest run, and which of its nodes ran since the last call; none: a run has ended. */
-  changed(run: Run | null, nodes: readonly number[]): void;
+  /** At most once a frame: the run under way, those of its nodes that ran since, and the last run that has ended. */
+  changed(run: Run, nodes: readonly number[], ended: Run | null): void;
   /** `why`: null if it was stopped here. */
   ended(why: string | null): void;
 }
@@ -16,7 +16,7 @@ export class Watch {
   private abort: AbortController | null = null;
   private run: Run | null = null;
   private nodes: number[] = [];
-  private hasEnded = false;
+  private ended: Run | null = null;
   private frame = 0;
 
   constructor(
@@ -36,6 +36,7 @@ export class Watch {
     this.stop();
     this.live = new LiveTrace();
     this.run = null;
+    this.ended = null;
     this.nodes = [];
     this.abort = new AbortController();
     void this.read(this.abort);
@@ -57,7 +58,8 @@ export class Watch {
   private async read(abort: AbortController): Promise<void> {
     let why = "The server ended the stream of what it runs.";
     try {
-      for await (const { data } of this.client.stream("/trace/live", { signal: abort.signal })) this.accept(data);
+      for await (const { data } of this.client.stream("trace/live", { signal: abort.signal }))
+        this.accept(data);
     } catch (error) {
       if (isAbort(error)) return;
       why = error instanceof Error ? error.message : String(error);
@@ -73,16 +75,15 @@ export class Watch {
       this.nodes = [];
     }
     if (change.kind === "record") this.nodes.push(change.node);
-    if (change.kind === "end") this.hasEnded = true;
+    if (change.kind === "end") this.ended = change.run;
     this.frame ||= requestAnimationFrame(() => this.tell());
   }
 
   private tell(): void {
     this.frame = 0;
-    const { nodes, hasEnded } = this;
+    const { nodes, ended } = this;
     this.nodes = [];
-    this.hasEnded = false;
-    if (nodes.length > 0) this.actions.changed(this.run, nodes);
-    if (hasEnded || nodes.length === 0) this.actions.changed(this.run, []);
+    this.ended = null;
+    if (this.run) this.actions.changed(this.run, nodes, ended);
   }
 }

@@ -1,9 +1,14 @@
 // The page as heddle serve serves it, with the model that is built in.
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { promisify } from "node:util";
 import type { Browser, Page } from "playwright-core";
 import { violations } from "../support/axe.ts";
-import { launch, watch } from "../support/browser.ts";
+import { environment, launch, watch } from "../support/browser.ts";
 import { Program } from "../support/program.ts";
 
 let browser: Browser;
@@ -61,7 +66,9 @@ test("a chat with the model: streamed, the same again at temperature 0, and refu
   await say(page, "Tell me of a fox.");
   const first = await reply(page, 0);
   assert.ok(first.length > 20, first);
-  await page.locator(".figures", { hasText: /tokens · [\d.]+ tokens\/s · prompt of \d+ tokens/ }).waitFor();
+  await page
+    .locator(".figures", { hasText: /tokens · [\d.]+ tokens\/s · prompt of \d+ tokens/ })
+    .waitFor();
   await page.getByRole("button", { name: "Ask again" }).click();
   await page.getByRole("button", { name: "Send", exact: true }).waitFor();
   assert.equal(await reply(page, 0), first);
@@ -82,8 +89,9 @@ test("the wrong key is told", async () => {
 
 test("what the model runs is watched while it chats", async () => {
   const { page, troubles } = await visit("#graph");
+  const watching = page.waitForResponse(/\/trace\/live$/);
   await page.getByRole("button", { name: "Watch" }).click();
-  await page.waitForTimeout(300);
+  assert.equal((await watching).status(), 200);
   const chat = await page.context().newPage();
   await chat.goto(`${program.address}/`);
   await chat.getByRole("button", { name: "Settings" }).click();
@@ -96,7 +104,9 @@ test("what the model runs is watched while it chats", async () => {
   const details = page.getByRole("complementary", { name: "Details" });
   await details.getByRole("heading", { name: /^Plan \d+$/ }).waitFor();
   await page.getByRole("button", { name: "Stop", exact: true }).click();
-  await page.waitForFunction(() => (document.querySelectorAll("#run-choice option").length ?? 0) > 5);
+  await page.waitForFunction(
+    () => (document.querySelectorAll("#run-choice option").length ?? 0) > 5,
+  );
   await page.getByLabel("Find nodes").fill("output_norm");
   await page.keyboard.press("Enter");
   await details.getByRole("heading", { name: "rms_norm" }).waitFor();
@@ -106,3 +116,38 @@ test("what the model runs is watched while it chats", async () => {
   assert.deepEqual(troubles, []);
   await page.context().close();
 });
+
+const run = promisify(execFile);
+
+/** What `heddle run --trace` writes. */
+async function traced(...options: string[]): Promise<Buffer> {
+  const folder = await mkdtemp(join(tmpdir(), "heddle-trace-"));
+  try {
+    const file = join(folder, "trace.json");
+    const wanted = ["run", "-p", "Once upon a time", "-n", "4", "--trace", file];
+    await run(environment("HEDDLE_PROGRAM"), [...wanted, ...options]);
+    return await readFile(file);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+for (const [how, options, heading] of [
+  ["through plans", [], /^Plan \d+$/],
+  ["lazily", ["--lazy"], "Run without a plan"],
+] as const) {
+  test(`a trace of a run ${how} is shown`, async () => {
+    const { page, troubles } = await visit("#graph");
+    const buffer = await traced(...options);
+    const file = { name: "trace.json", mimeType: "application/json", buffer };
+    await page.getByLabel("Trace file").setInputFiles(file);
+    const details = page.getByRole("complementary", { name: "Details" });
+    await details.getByRole("heading", { name: heading }).waitFor();
+    await page.getByRole("application").focus();
+    await page.keyboard.press("End");
+    await details.getByRole("heading", { name: "linear" }).waitFor();
+    await details.getByRole("img", { name: /^Histogram from/ }).waitFor();
+    assert.deepEqual(troubles, []);
+    await page.context().close();
+  });
+}

@@ -9,7 +9,10 @@ export function environment(name: string): string {
 }
 
 export function launch(): Promise<Browser> {
-  return chromium.launch({ executablePath: environment("HEDDLE_CHROMIUM"), args: ["--no-sandbox", "--disable-gpu"] });
+  return chromium.launch({
+    executablePath: environment("HEDDLE_CHROMIUM"),
+    args: ["--no-sandbox", "--disable-gpu"],
+  });
 }
 
 export interface Site {
@@ -24,12 +27,14 @@ export function watch(page: Page, home: string): string[] {
   const troubles: string[] = [];
   page.on("console", (message) => {
     // Chromium reports each refused request too: those are what some tests are about.
-    if (message.type() === "error" && !message.text().startsWith("Failed to load resource")) troubles.push(message.text());
+    if (message.type() === "error" && !message.text().startsWith("Failed to load resource"))
+      troubles.push(message.text());
   });
   page.on("pageerror", (error) => troubles.push(String(error)));
   page.on("request", (request) => {
     const url = request.url();
-    if (!url.startsWith(home) && !url.startsWith("blob:") && !url.startsWith("data:")) troubles.push(`asked for ${url}`);
+    if (!url.startsWith(home) && !url.startsWith("blob:") && !url.startsWith("data:"))
+      troubles.push(`asked for ${url}`);
   });
   return troubles;
 }
@@ -44,7 +49,7 @@ export async function open(
   prepare?.(server);
   const browserContext = await browser.newContext(context);
   const page = await browserContext.newPage();
-  page.setDefaultTimeout(20000);
+  page.setDefaultTimeout(60000);
   const troubles = watch(page, server.address);
   await page.goto(`${server.address}/${at}`);
   const close = async () => {

@@ -6,13 +6,52 @@ interface Made {
 }
 
 const opsOfLayer = [
-  "add_rms_norm", "linear", "rope", "rope_write_rows", "rope_write_rows", "attend", "linear", "add_rms_norm",
-  "linear", "gated_multiply", "linear", "add", "scale", "clamp", "cast", "copy_rows", "mul", "sub", "square",
-  "mean", "rsqrt", "gather_rows", "concat", "split", "tanh", "sigmoid", "relu", "gelu", "max", "min", "exp",
-  "log", "softmax", "transpose", "pad", "slice",
+  "add_rms_norm",
+  "linear",
+  "rope",
+  "rope_write_rows",
+  "rope_write_rows",
+  "attend",
+  "linear",
+  "add_rms_norm",
+  "linear",
+  "gated_multiply",
+  "linear",
+  "add",
+  "scale",
+  "clamp",
+  "cast",
+  "copy_rows",
+  "mul",
+  "sub",
+  "square",
+  "mean",
+  "rsqrt",
+  "gather_rows",
+  "concat",
+  "split",
+  "tanh",
+  "sigmoid",
+  "relu",
+  "gelu",
+  "max",
+  "min",
+  "exp",
+  "log",
+  "softmax",
+  "transpose",
+  "pad",
+  "slice",
 ];
 
-function addNode(made: Made, op: string, name: string, inputs: number[], device: string, split: number): number {
+function addNode(
+  made: Made,
+  op: string,
+  name: string,
+  inputs: number[],
+  device: string,
+  split: number,
+): number {
   made.nodes.push({
     kind: split < 0 ? "input" : "op",
     op,
@@ -34,10 +73,32 @@ function addNode(made: Made, op: string, name: string, inputs: number[], device:
 }
 
 function record(node: number, position: number): Record<string, unknown> {
-  const histogram = Array.from({ length: 32 }, (_, bin) => Math.round(1000 * Math.exp(-((bin - 16) ** 2) / 40)));
+  const histogram = Array.from({ length: 32 }, (_, bin) =>
+    Math.round(1000 * Math.exp(-((bin - 16) ** 2) / 40)),
+  );
   const sample = [Array.from({ length: 32 }, (_, column) => Math.sin(node + column))];
-  const value = { output: 0, rows: 8, count: 32768, nan: 0, inf: 0, min: -4, max: 4, mean: 0.01, mean_magnitude: 0.8, histogram, sample };
-  return { node, begin: 100 + position * 12, encode: 2, wait: 5 + (node % 7), bytes: 131072, operations: 65536, values: [value] };
+  const value = {
+    output: 0,
+    rows: 8,
+    count: 32768,
+    nan: 0,
+    inf: 0,
+    min: -4,
+    max: 4,
+    mean: 0.01,
+    mean_magnitude: 0.8,
+    histogram,
+    sample,
+  };
+  return {
+    node,
+    begin: 100 + position * 12,
+    encode: 2,
+    wait: 5 + (node % 7),
+    bytes: 131072,
+    operations: 65536,
+    values: [value],
+  };
 }
 
 /** Layers of 36 nodes, half of them on another device. */
@@ -50,7 +111,8 @@ export function largeTrace(layers: number): Record<string, unknown> {
     const device = split === 0 ? "cpu" : "vulkan:0";
     const first = last;
     opsOfLayer.forEach((op, place) => {
-      const inputs = place === 3 || place === 4 ? [last, first] : place % 9 === 7 ? [first, last] : [last];
+      const inputs =
+        place === 3 || place === 4 ? [last, first] : place % 9 === 7 ? [first, last] : [last];
       last = addNode(made, op, `blk.${layer}.part${place}/${op}`, inputs, device, split);
     });
   }
@@ -63,10 +125,21 @@ export function largeTrace(layers: number): Record<string, unknown> {
     device,
     bytes: 131072 * 8,
     lower_bound: 131072 * 7,
-    items: nodes.map((node) => ({ node, output: 0, offset: (node % 8) * 131072, bytes: 131072, first: made.order.indexOf(node), last: made.order.indexOf(node) + (node % 8) })),
+    items: nodes.map((node) => ({
+      node,
+      output: 0,
+      offset: (node % 8) * 131072,
+      bytes: 131072,
+      first: made.order.indexOf(node),
+      last: made.order.indexOf(node) + (node % 8),
+    })),
   }));
   const plan = { plan: 1, nodes: made.nodes, splits, arenas };
   const records = [tokens, ...made.order].map(record);
   const run = { run: 1, plan: 1, begin: 100, end: 100 + records.length * 12, error: null, records };
-  return { displayTimeUnit: "ms", traceEvents: [], heddle: { version: 1, program: "test", dropped_runs: 0, plans: [plan], runs: [run] } };
+  return {
+    displayTimeUnit: "ms",
+    traceEvents: [],
+    heddle: { version: 1, program: "test", dropped_runs: 0, plans: [plan], runs: [run] },
+  };
 }

@@ -12,7 +12,9 @@ export class Program {
 
   /** Waits for the line with the address. What goes to standard error is shown if none comes. */
   static async start(...options: string[]): Promise<Program> {
-    const child = spawn(environment("HEDDLE_PROGRAM"), ["serve", "--port", "0", ...options], { stdio: ["ignore", "pipe", "pipe"] });
+    const child = spawn(environment("HEDDLE_PROGRAM"), ["serve", "--port", "0", ...options], {
+      stdio: ["ignore", "pipe", "pipe"],
+    });
     let errors = "";
     child.stderr.on("data", (text: Buffer) => (errors += text.toString()));
     for await (const line of createInterface({ input: child.stdout })) {

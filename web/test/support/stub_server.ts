@@ -63,26 +63,48 @@ export class StubServer {
     const path = request.url ?? "/";
     const file = this.files.get(path === "/" ? "/index.html" : path);
     if (file) {
-      response.writeHead(200, { "Content-Type": types[extname(path === "/" ? ".html" : path) || ".html"] ?? "text/html; charset=utf-8" });
+      response.writeHead(200, {
+        "Content-Type":
+          types[extname(path === "/" ? ".html" : path) || ".html"] ?? "text/html; charset=utf-8",
+      });
       response.end(file);
       return;
     }
     if (this.apiKey && request.headers.authorization !== `Bearer ${this.apiKey}`) {
       return this.refuse(response, 401, "the API key is missing or wrong");
     }
-    if (path === "/v1/models") return this.json(response, 200, { object: "list", data: [{ id: "fable-1m", object: "model" }] });
+    if (path === "/v1/models")
+      return this.json(response, 200, {
+        object: "list",
+        data: [{ id: "fable-1m", object: "model" }],
+      });
     if (path === "/trace/live") return this.stream(response);
     if (path === "/v1/chat/completions") return this.chat(request, response);
     this.refuse(response, 404, `there is no ${path}`);
   }
 
-  private json(response: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}): void {
+  private json(
+    response: ServerResponse,
+    status: number,
+    body: unknown,
+    headers: Record<string, string> = {},
+  ): void {
     response.writeHead(status, { "Content-Type": "application/json", ...headers });
     response.end(JSON.stringify(body));
   }
 
-  private refuse(response: ServerResponse, status: number, message: string, headers: Record<string, string> = {}): void {
-    this.json(response, status, { error: { message, type: "invalid_request_error", code: null } }, headers);
+  private refuse(
+    response: ServerResponse,
+    status: number,
+    message: string,
+    headers: Record<string, string> = {},
+  ): void {
+    this.json(
+      response,
+      status,
+      { error: { message, type: "invalid_request_error", code: null } },
+      headers,
+    );
   }
 
   private stream(response: ServerResponse): void {
@@ -101,8 +123,10 @@ export class StubServer {
     this.asked.push({ body, authorization: request.headers.authorization });
     const messages = body["messages"] as { content: string }[];
     const last = messages[messages.length - 1]?.content ?? "";
-    if (last === "busy") return this.refuse(response, 429, "the queue is full", { "Retry-After": "3" });
-    if (last === "too long") return this.refuse(response, 400, "the prompt has 5000 tokens, the context 2048");
+    if (last === "busy")
+      return this.refuse(response, 429, "the queue is full", { "Retry-After": "3" });
+    if (last === "too long")
+      return this.refuse(response, 400, "the prompt has 5000 tokens, the context 2048");
     await this.reply(last, response);
   }
 
@@ -115,9 +139,14 @@ export class StubServer {
     response.writeHead(200, { "Content-Type": "text/event-stream" });
     const send = (value: unknown) => response.write(`data: ${JSON.stringify(value)}\n\n`);
     const piece = (content: string, finish: string | null = null) =>
-      send({ object: "chat.completion.chunk", choices: [{ index: 0, delta: { content }, finish_reason: finish }] });
+      send({
+        object: "chat.completion.chunk",
+        choices: [{ index: 0, delta: { content }, finish_reason: finish }],
+      });
     const text = this.replies.get(last) ?? `You said: ${last}`;
-    const pieces = last.startsWith("slow") ? Array.from({ length: 2000 }, (_, index) => `word${index} `) : (text.match(/[\s\S]{1,7}/g) ?? []);
+    const pieces = last.startsWith("slow")
+      ? Array.from({ length: 2000 }, (_, index) => `word${index} `)
+      : (text.match(/[\s\S]{1,7}/g) ?? []);
     for (const [index, part] of pieces.entries()) {
       if (gone) return;
       piece(part);
@@ -132,7 +161,14 @@ export class StubServer {
       await wait(last.startsWith("slow") ? 10 : 2);
     }
     piece("", "stop");
-    send({ choices: [], usage: { prompt_tokens: 12, completion_tokens: pieces.length, total_tokens: 12 + pieces.length } });
+    send({
+      choices: [],
+      usage: {
+        prompt_tokens: 12,
+        completion_tokens: pieces.length,
+        total_tokens: 12 + pieces.length,
+      },
+    });
     response.end("data: [DONE]\n\n");
   }
 }

@@ -27,7 +27,12 @@ class Memory implements Items {
   }
 }
 
-const delta = (content: string, finish: string | null = null): ChatDelta => ({ content, reasoning: "", finish, usage: null });
+const delta = (content: string, finish: string | null = null): ChatDelta => ({
+  content,
+  reasoning: "",
+  finish,
+  usage: null,
+});
 
 /** A server whose replies the test feeds, piece by piece. */
 class Puppet {
@@ -41,7 +46,10 @@ class Puppet {
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
 
-  async *reply(request: ChatRequest | CompletionRequest, signal: AbortSignal): AsyncGenerator<ChatDelta> {
+  async *reply(
+    request: ChatRequest | CompletionRequest,
+    signal: AbortSignal,
+  ): AsyncGenerator<ChatDelta> {
     this.requests.push(request);
     for (;;) {
       signal.throwIfAborted();
@@ -63,7 +71,12 @@ function setUp(items: Items | null = new Memory()) {
   const troubles: string[] = [];
   const changes: Change[] = [];
   const store = new ConversationStore(items, (why) => troubles.push(why));
-  const chat = new Chat(puppet, store, () => noSettings, (change) => changes.push(change));
+  const chat = new Chat(
+    puppet,
+    store,
+    () => noSettings,
+    (change) => changes.push(change),
+  );
   return { puppet, troubles, changes, store, chat };
 }
 
@@ -179,6 +192,17 @@ test("a model without a chat template is asked to continue what was said", async
   ]);
 });
 
+test("what has come is kept when the page is left in the middle of a reply", async () => {
+  const items = new Memory();
+  const { puppet, chat } = setUp(items);
+  chat.send("a");
+  await puppet.feed(delta("so far"));
+  chat.keepGrown();
+  const again = setUp(items).chat;
+  assert.deepEqual(contents(again), ["a", "so far"]);
+  assert.equal(again.current.messages[1]?.finish, undefined);
+});
+
 test("a title and a system prompt are kept; an empty conversation is not", async () => {
   const items = new Memory();
   const { puppet, chat } = setUp(items);
@@ -186,7 +210,10 @@ test("a title and a system prompt are kept; an empty conversation is not", async
   assert.equal(items.length, 0);
   chat.send("a");
   await puppet.feed("end");
-  assert.deepEqual(puppet.requests[0]?.["messages"], [{ role: "system", content: "be brief" }, { role: "user", content: "a" }]);
+  assert.deepEqual(puppet.requests[0]?.["messages"], [
+    { role: "system", content: "be brief" },
+    { role: "user", content: "a" },
+  ]);
   chat.rename(chat.current.id, " named ");
   chat.setSystem("be long");
   const again = setUp(items).chat.current;
