@@ -34,9 +34,9 @@ struct EngineOptions {
   /// Finished texts whose KV is kept, as long as nothing else needs the room, for requests that
   /// begin in the same way.
   std::int64_t max_cached = 32;
-  /// Beside texts that are being written, a step takes as many prompt tokens as are computed in
-  /// about this time (at least 16), so that a long prompt does not hold them up; where there are
-  /// none, in ten times as long (at least 128).
+  /// Beside texts that are being written, a step takes as many prompt tokens as make it last about
+  /// so long (at least 16), so that a long prompt does not hold them up; where there are none, ten
+  /// times as long (at least 128).
   double step_seconds = 0.1;
   /// Called on the engine's thread before each step, with how many there were; what it throws is
   /// that step's failure. For tests, which inject faults.
@@ -120,7 +120,8 @@ class Ticket {
   /// throws cancels this request. A call may still go on when the ticket is dropped.
   void notify(std::function<void()> ready);
   /// Ends the request, queued or running, with StopReason::cancelled; what it held is free before
-  /// the engine's next step. Does nothing if it has ended. Never blocks.
+  /// the engine's next step, but for KV that is kept, until it is needed, for those that begin in
+  /// the same way. Does nothing if it has ended. Never blocks.
   void cancel() noexcept;
 
  private:

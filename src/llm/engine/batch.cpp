@@ -144,15 +144,15 @@ void Batch::run_embeddings(std::span<const Share> shares) {
 }
 
 void Batch::note(std::span<const Share> shares, double seconds) {
-  std::int64_t prompt = 0, written = 0;
+  std::int64_t prompt = 0;
   for (const auto& [work, count] : shares) {
     // The step has counted its tokens already.
     const bool was_writing = work->answered && count == 1 && pending(*work) == 0;
-    (was_writing ? written : prompt) += count;
+    if (!was_writing) prompt += count;
   }
   stats_.prompt_tokens += static_cast<std::uint64_t>(prompt);
   stats_.step_seconds.add(seconds);
-  pace_.note(prompt, written, seconds);
+  pace_.note(prompt, seconds);
 }
 
 /// Picks the next token of each, from its row of the logits.

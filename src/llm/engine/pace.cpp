@@ -9,23 +9,18 @@ namespace {
 constexpr std::int64_t kLeast = 16, kLeastAlone = 128;
 constexpr double kMost = 1 << 20;
 
-/// A mean of the latest values. One that is far above them counts as twice the mean: the first step
-/// of its size compiles a plan.
-void learn(std::optional<double>& mean, double value) {
-  constexpr double kWeight = 0.3;
-  if (!mean)
-    mean = value;
-  else
-    *mean += kWeight * (std::min(value, 2 * *mean) - *mean);
-}
-
 }  // namespace
 
-void Pace::note(std::int64_t prompt_tokens, std::int64_t written, double seconds) {
-  if (prompt_tokens == 0) return learn(writing_seconds_, seconds);
+/// Keeps a mean of the latest. A step that is far slower counts as twice the mean: the first of its
+/// size compiles a plan.
+void Pace::note(std::int64_t prompt_tokens, double seconds) {
+  constexpr double kWeight = 0.3, kLeastSeconds = 1e-9;
   if (prompt_tokens < kLeast) return;
-  const double beside = written > 0 ? writing_seconds_.value_or(0) : 0;
-  learn(token_seconds_, std::max(seconds - beside, 1e-9) / static_cast<double>(prompt_tokens));
+  const double each = std::max(seconds, kLeastSeconds) / static_cast<double>(prompt_tokens);
+  if (!token_seconds_)
+    token_seconds_ = each;
+  else
+    *token_seconds_ += kWeight * (std::min(each, 2 * *token_seconds_) - *token_seconds_);
 }
 
 std::int64_t Pace::prompt_tokens() const {
