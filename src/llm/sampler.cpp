@@ -191,7 +191,8 @@ void Sampler::accept(TokenId token) {
 }
 
 void Sampler::accept_prompt(std::span<const TokenId> tokens) {
-  for (const TokenId token : tokens) remember(token);
+  const auto last_n = static_cast<std::size_t>(options_.repeat_last_n);
+  for (const TokenId token : tokens.last(std::min(tokens.size(), last_n))) remember(token);
 }
 
 void Sampler::remember(TokenId token) {

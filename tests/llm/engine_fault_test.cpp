@@ -106,6 +106,30 @@ TEST_F(EngineFault, AFaultAtEachStepEndsOnlyThoseItTouched) {
   }
 }
 
+TEST_F(EngineFault, EmbeddingsAndTextsFailApart) {
+  Engine engine(model_, options());
+  const llm::EmbeddingRequest wanted{.tokens = tokens(kLong)};
+  const std::vector<float> expected = hear(*engine.submit(wanted)).finish->embedding;
+  const Request text = requests()[0];
+  int failed_texts = 0, failed_vectors = 0;
+  for (std::uint64_t at = 0; at < 12; ++at) {
+    fail_at_ = steps_ + at;
+    const auto vector = engine.submit(wanted);
+    const auto reply = engine.submit(text);
+    const Heard of_vector = hear(*vector), of_text = hear(*reply);
+    EXPECT_FALSE(of_vector.error && of_text.error) << "at " << at;
+    failed_vectors += of_vector.error != nullptr;
+    failed_texts += of_text.error != nullptr;
+    if (of_vector.finish) {
+      EXPECT_EQ(of_vector.finish->embedding, expected);
+    }
+    if (of_text.finish) expect_as_alone(of_text, text, alone_);
+    expect_at_rest(engine);
+  }
+  EXPECT_GT(failed_texts, 0);
+  EXPECT_GT(failed_vectors, 0);
+}
+
 TEST_F(EngineFault, WhatIsNoErrorIsOneToo) {
   const std::function<void()> throws[] = {[] { throw 7; }, [] { throw std::bad_alloc(); },
                                           [] { throw std::runtime_error("odd"); }};
@@ -159,6 +183,16 @@ TEST_F(EngineFault, ADeviceThatHangsEndsItsRequestsInTime) {
     device.wait_for_hang();
   }  // ends although it hangs
   device.end_hang();
+}
+
+TEST_F(EngineFault, ALossBetweenRequestsIsNoLossToThem) {
+  AsyncDevice device(device_options());
+  Engine engine(model_, options(&device));
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(errors_among(engine.submit(requests()), requests(), "none"), 0) << i;
+    EXPECT_GT(engine.stats().cached_texts, 0);
+    device.lose();
+  }
 }
 
 TEST_F(EngineFault, WhoWasNotPartOfTheStepIsComputedAgain) {

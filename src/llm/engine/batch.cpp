@@ -206,7 +206,7 @@ void Batch::settle(Work& work, Reply::Next& next, const std::exception_ptr& fail
   if (!event.text.empty() || !event.tokens.empty()) work.mailbox->put(std::move(event));
 }
 
-/// After a step that failed: what others held may have gone with it.
+/// What texts hold may have gone with a device, or with a step that failed.
 void Batch::recover() {
   const auto is_gone = [this](SequenceId sequence) {
     try {

@@ -121,6 +121,7 @@ bool Batch::has_room_for(const Work& work) const {
 
 bool Batch::admit(std::unique_ptr<Work>& work) {
   if (static_cast<std::int64_t>(running_.size()) == options_.n_parallel) return false;
+  if (running_.empty()) recover();  // a device may have been lost since the last step
   work->sequence = context_.create();
   const std::int64_t saved = adopt_prefix(*work);
   if (!running_.empty() && !has_room_for(*work)) {

@@ -10,7 +10,7 @@
 
 #include "llm/engine/mailbox.h"
 #include "llm/engine/pool.h"
-#include "llm/engine/reply.h"
+#include "llm/reply.h"
 
 namespace heddle::llm {
 

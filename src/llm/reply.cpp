@@ -1,4 +1,4 @@
-#include "llm/engine/reply.h"
+#include "llm/reply.h"
 
 #include <algorithm>
 #include <utility>
@@ -68,6 +68,10 @@ Reply::Next Reply::next(std::span<const float> logits, bool has_room) {
   Next next;
   if (request_.max_tokens == 0) {
     finish(StopReason::max_tokens, next);
+    return next;
+  }
+  if (matcher_ && matcher_->must_end()) {
+    finish(StopReason::end_token, next);
     return next;
   }
   const TokenId token = pick(logits);
