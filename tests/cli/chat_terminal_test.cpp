@@ -235,8 +235,9 @@ TEST_F(ChatTerminal, RepliesCannotControlTheTerminal) {
   const std::string shown = c->wait_for("stopped after 600 tokens");
   leave(*c);
   const auto controls = [](const std::string& text) {
-    return std::ranges::count_if(text, [](char c) {
-      return (c >= 0 && c < 0x20 && c != '\n' && c != '\t' && c != '\r') || c == 0x7F;
+    return std::ranges::count_if(text, [](char byte) {
+      return (byte >= 0 && byte < 0x20 && byte != '\n' && byte != '\t' && byte != '\r') ||
+             byte == 0x7F;
     });
   };
   const std::string reply = shown.substr(shown.rfind("\r\033[K") + 4);  // after the progress

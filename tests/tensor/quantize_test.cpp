@@ -154,7 +154,7 @@ TEST_P(Quantize, LosesNothingMoreTheSecondTime) {
     const auto twice = round_trip(dtype(), once);
     const bool small = info(dtype()).block_elements == kSmallBlock;
     EXPECT_LE(relative_l2(twice, once), small ? 1e-6 : 0.25 * GetParam().gaussian);
-    EXPECT_LE(relative_l2(twice, values), 1.01 * relative_l2(once, values));
+    EXPECT_LE(relative_l2(twice, values), 1.02 * relative_l2(once, values));
   }
 }
 
