@@ -19,6 +19,8 @@ namespace heddle::cpu {
 
 inline constexpr int kRoundedElements = 256;  // a super-block of the K types
 inline constexpr int kRoundedGroup = 16;
+inline constexpr int kPart = 32;  // elements unpacked together: a small block, or some of a larger
+inline constexpr int kParts = kRoundedElements / kPart;
 
 /// 256 activations x = scale * codes, the rest of a shorter row being zeros. A scale of NaN stands
 /// for elements that are not all finite.

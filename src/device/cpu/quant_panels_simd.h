@@ -11,9 +11,7 @@
 
 namespace heddle::cpu::HEDDLE_SIMD {
 
-inline constexpr int kPart = 32;  // elements
 inline constexpr int kPairs = kPart / 2;
-inline constexpr int kParts = kRoundedElements / kPart;
 inline constexpr std::int64_t kPanelColumns = kPanelBlocks;
 
 /// A part's sums of products, by groups, join `sum`; `activations` are the sums of its codes.

@@ -7,9 +7,6 @@
 
 namespace heddle::cpu::HEDDLE_SIMD {
 
-inline constexpr int kPart = 32;  // elements unpacked together
-inline constexpr int kParts = kRoundedElements / kPart;
-
 // ---- Rounding
 
 void round(const float* x, std::int64_t count, RoundedBlock& to) {
