@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <bit>
 #include <cerrno>
 #include <cstdint>
 #include <map>
@@ -101,26 +100,20 @@ void MappedFile::unmap() noexcept {
   bytes_ = {};
 }
 
-void release_mapped_pages(std::span<const std::byte> bytes) {
-  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto first = std::bit_cast<std::uintptr_t>(bytes.data());
-  const std::uintptr_t begin = (first + page - 1) / page * page;
-  const std::uintptr_t end = (first + bytes.size()) / page * page;
-  if (begin >= end) return;
-  const std::lock_guard lock(mappings().mutex);  // so that none goes meanwhile
-  auto mapping = mappings().sizes.upper_bound(bytes.data());
-  if (mapping == mappings().sizes.begin()) return;
-  --mapping;
-  if (bytes.data() + bytes.size() > mapping->first + mapping->second) return;
-  (void)::madvise(std::bit_cast<void*>(begin), end - begin, MADV_DONTNEED);
-}
-
 void release_pages(std::span<const std::byte> bytes) noexcept {
   const std::uintptr_t page = page_size();
   const auto address = reinterpret_cast<std::uintptr_t>(bytes.data());
   const std::uintptr_t begin = (address + page - 1) / page * page;
   const std::uintptr_t end = (address + bytes.size()) / page * page;
   if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
+void release_mapped_pages(std::span<const std::byte> bytes) {
+  const std::lock_guard lock(mappings().mutex);  // so that none goes meanwhile
+  auto mapping = mappings().sizes.upper_bound(bytes.data());
+  if (mapping == mappings().sizes.begin()) return;
+  --mapping;
+  if (bytes.data() + bytes.size() <= mapping->first + mapping->second) release_pages(bytes);
 }
 
 }  // namespace heddle

@@ -29,12 +29,10 @@ class MappedFile {
   std::span<const std::byte> bytes_;
 };
 
-/// Gives back the memory of whole pages within `bytes`, if those lie in a file that is mapped now:
-/// they are read from it again when they are used. Other memory is left alone. Only a hint.
-void release_mapped_pages(std::span<const std::byte> bytes);
-
 /// Lets the system take back the memory of those pages that lie wholly in `bytes`, a part of a
 /// mapped file. They can still be read: from the file again.
 void release_pages(std::span<const std::byte> bytes) noexcept;
+/// The same, if they lie in a file that is mapped now. Other memory is left alone.
+void release_mapped_pages(std::span<const std::byte> bytes);
 
 }  // namespace heddle

@@ -126,7 +126,23 @@ TEST(Devices, EndWithTheCpu) {
   EXPECT_EQ(run.exit_code, 0);
   EXPECT_THAT(run.out,
               testing::ContainsRegex("(^|\n)cpu: .+\n  memory +[0-9.]+ [KMGT]iB\n  instructions "
-                                     "+(AVX-512|AVX2|portable)\n  processors +[0-9]+\n"));
+                                     "+(AVX-512|AVX2|portable)\n  kernels +.*\n  processors "
+                                     "+[0-9]+\n"));
+}
+
+TEST(Devices, SayWhyTheCpuHasTheKernelsItHas) {
+  const auto kernels = [](const std::string& setting) {
+    const std::string command = setting + " '" + heddle_path() + "' devices --json";
+    const Finished run = Process({"sh", "-c", command}).finish();
+    return json::parse(run.out)["devices"].back()["details"]["kernels"].get<std::string>();
+  };
+  const std::string best = kernels("HEDDLE_CPU=best");
+  EXPECT_THAT(best, testing::ContainsRegex("^(AVX-512 with VNNI, the best|AVX2, as the processor|"
+                                           "portable, as the processor)"));
+  if (!best.starts_with("portable")) {
+    EXPECT_THAT(kernels("HEDDLE_CPU=portable"),
+                StartsWith("portable, as HEDDLE_CPU says; the processor has AVX"));
+  }
 }
 
 TEST(Devices, JsonSaysWhyThereIsNoVulkanDevice) {

@@ -38,8 +38,8 @@ class ImportedBuffer final : public Buffer {
 
 // ---- What there is
 
-std::string instructions() {
-  switch (isa()) {
+std::string_view name_of(Isa level) {
+  switch (level) {
     case Isa::avx512:
       return "AVX-512";
     case Isa::avx2:
@@ -48,6 +48,23 @@ std::string instructions() {
       break;
   }
   return "portable";
+}
+
+/// Which form of the kernels runs, and why no better one.
+std::string kernels() {
+  if (isa() < processor_isa()) {
+    return fmt::format("{}, as HEDDLE_CPU says; the processor has {}", name_of(isa()),
+                       name_of(processor_isa()));
+  }
+  switch (isa()) {
+    case Isa::avx512:
+      return "AVX-512 with VNNI, the best there are";
+    case Isa::avx2:
+      return "AVX2, as the processor or the system lacks AVX-512 with VNNI";
+    case Isa::portable:
+      break;
+  }
+  return "portable, as the processor or the system lacks AVX2 with FMA and F16C";
 }
 
 // ---- Memory
@@ -163,7 +180,8 @@ class CpuDevice final : public Device {
   DeviceInfo describe() const override {
     return {.hardware = processor_name(),
             .memory = available_memory(),
-            .details = {{"instructions", instructions()},
+            .details = {{"instructions", std::string(name_of(isa()))},
+                        {"kernels", kernels()},
                         {"processors", std::to_string(available_processors())},
                         {"threads", std::to_string(default_threads())}}};
   }

@@ -63,10 +63,14 @@ Isa detect() {
 
 #endif
 
+}  // namespace
+
 Isa processor_isa() {
   static const Isa detected = detect();
   return detected;
 }
+
+namespace {
 
 Isa allowed_isa() {
   const std::string& setting = settings().cpu_isa;
