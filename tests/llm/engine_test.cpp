@@ -14,6 +14,7 @@
 
 #include "llm/endless_model.h"
 #include "llm/engine_support.h"
+#include "support/error_message.h"
 
 namespace heddle::test {
 namespace {
@@ -60,18 +61,6 @@ std::vector<TokenId> long_prompt(std::size_t count) {
   while (all.size() < count) all.insert(all.end(), some.begin(), some.end());
   all.resize(count);
   return all;
-}
-
-template <class F>
-std::string message_of(ErrorCode code, const F& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return "";
 }
 
 // ---- Replies

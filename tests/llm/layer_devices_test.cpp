@@ -8,6 +8,7 @@
 #include "llm/memory_need.h"
 #include "llm/stories.h"
 #include "support/async_device.h"
+#include "support/error_message.h"
 #include "support/shared_files.h"
 
 namespace heddle::test {
@@ -38,18 +39,6 @@ AsyncOptions with_memory(std::string name, std::size_t bytes) {
 template <class... Ops>
 bool lacks(const Op& op) {
   return !(std::holds_alternative<Ops>(op) || ...);
-}
-
-template <class F>
-std::string message_of(ErrorCode code, const F& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return "";
 }
 
 std::string names(const std::vector<Device*>& devices) {
