@@ -27,8 +27,8 @@ class ValueDump final : public Observer {
  public:
   struct Options {
     std::filesystem::path directory;  // made if need be; otherwise empty
-    std::string filter;  // a regular expression (ECMAScript) that a part of the name matches;
-                         // empty: all values but states
+    std::string filter;      // a regular expression (ECMAScript) that a part of the name matches;
+                             // empty: all values but states
     std::uint64_t runs = 1;  // the first so many
   };
   /// Throws invalid_argument for a filter that is no expression, or a directory that has anything

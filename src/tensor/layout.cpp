@@ -104,8 +104,8 @@ bool walks_backwards(const OperandSpec& operand) noexcept {
 }
 
 std::size_t packed_bytes(const TensorSpec& spec, LayoutKind kind) {
-  require(kind == LayoutKind::panel16 && spec.shape.size() == 2,
-          ErrorCode::invalid_argument, "{}: cannot be held as {}", spec, to_string(kind));
+  require(kind == LayoutKind::panel16 && spec.shape.size() == 2, ErrorCode::invalid_argument,
+          "{}: cannot be held as {}", spec, to_string(kind));
   const std::int64_t panels = (spec.shape[0] + kPanelRows - 1) / kPanelRows;
   return byte_size({spec.dtype, {panels * kPanelRows, spec.shape[1]}});
 }
