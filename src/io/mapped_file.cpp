@@ -35,6 +35,15 @@ Mappings& mappings() {
   return all;
 }
 
+/// Those that lie wholly in `bytes`.
+void release_pages(std::span<const std::byte> bytes) noexcept {
+  const std::uintptr_t page = page_size();
+  const auto address = reinterpret_cast<std::uintptr_t>(bytes.data());
+  const std::uintptr_t begin = (address + page - 1) / page * page;
+  const std::uintptr_t end = (address + bytes.size()) / page * page;
+  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
 class Descriptor {
  public:
   // Without O_NONBLOCK, opening a named pipe would wait for its writer.
@@ -98,14 +107,6 @@ void MappedFile::unmap() noexcept {
   mappings().sizes.erase(bytes_.data());
   ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
   bytes_ = {};
-}
-
-void release_pages(std::span<const std::byte> bytes) noexcept {
-  const std::uintptr_t page = page_size();
-  const auto address = reinterpret_cast<std::uintptr_t>(bytes.data());
-  const std::uintptr_t begin = (address + page - 1) / page * page;
-  const std::uintptr_t end = (address + bytes.size()) / page * page;
-  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
 void release_mapped_pages(std::span<const std::byte> bytes) {

@@ -29,10 +29,9 @@ class MappedFile {
   std::span<const std::byte> bytes_;
 };
 
-/// Lets the system take back the memory of those pages that lie wholly in `bytes`, a part of a
-/// mapped file. They can still be read: from the file again.
-void release_pages(std::span<const std::byte> bytes) noexcept;
-/// The same, if they lie in a file that is mapped now. Other memory is left alone.
+/// Lets the system take back the memory of those pages that lie wholly in `bytes`, if they are a
+/// part of a file that is mapped now: they can still be read, from the file again. Other memory is
+/// left alone.
 void release_mapped_pages(std::span<const std::byte> bytes);
 
 }  // namespace heddle

@@ -94,7 +94,7 @@ class Converter {
       check(piece, values);
       quantize_row(dtype, values.data(), bytes, count);
     }
-    release_pages(stored);
+    release_mapped_pages(stored);
   }
 
  private:
