@@ -71,6 +71,12 @@ struct Place {
   std::int64_t layer, layers;
 };
 
+/// Of q4_K_M and q5_K_M, for what errors hurt most.
+DType medium_mix_type(const FileType& type, Place place) {
+  const bool more = type.mix == Mix::medium && is_sensitive(place.layer, place.layers);
+  return more ? DType::q6_K : type.base;
+}
+
 DType attention_values_type(const FileType& type, const ModelFacts& facts, Place place) {
   const bool shared_widely = facts.heads_per_kv_head >= 4;  // a small tensor that matters much
   switch (type.base) {
@@ -87,8 +93,7 @@ DType attention_values_type(const FileType& type, const ModelFacts& facts, Place
       if (type.mix == Mix::small) return place.layer < 4 ? DType::q5_K : type.base;
       [[fallthrough]];
     case DType::q5_K:
-      return type.mix == Mix::medium && is_sensitive(place.layer, place.layers) ? DType::q6_K
-                                                                                : type.base;
+      return medium_mix_type(type, place);
     default:
       return type.base;
   }
@@ -111,8 +116,7 @@ DType feed_forward_down_type(const FileType& type, Place place) {
       if (type.mix == Mix::small) return early ? DType::q5_K : type.base;
       [[fallthrough]];
     case DType::q5_K:
-      return type.mix == Mix::medium && is_sensitive(place.layer, place.layers) ? DType::q6_K
-                                                                                : type.base;
+      return medium_mix_type(type, place);
     default:
       return type.base;
   }
