@@ -64,34 +64,35 @@ bool is_never_made(const Sources& sources, const std::string& name) {
 bool never(const SchemaReader& reader, const Sources& made, const Sources& other, int depth,
            SchemaWork& work);
 
-bool objects_never(const SchemaReader& reader, const Sources& made, const Sources& other, int depth,
-                   SchemaWork& work) {
-  const std::size_t cost = size_of(made) + size_of(other);
-  for (const Source& source : other) {
+/// Whether `is_so` holds of a property that the sources require.
+template <class F>
+bool any_required(const Sources& sources, const F& is_so) {
+  for (const Source& source : sources) {
     const Json* required = find_array(source, "required");
     for (std::size_t i = 0; required != nullptr && i < required->size(); ++i) {
       const Json& name = (*required)[i];
-      if (!name.is_string()) continue;
-      work.spend(cost);
-      const auto& text = name.get_ref<const std::string&>();
-      if (!is_required(made, text) && is_never_made(made, text)) return true;
-    }
-  }
-  for (const Source& source : made) {
-    const Json* required = find_array(source, "required");
-    for (std::size_t i = 0; required != nullptr && i < required->size(); ++i) {
-      const Json& name = (*required)[i];
-      if (!name.is_string()) continue;
-      work.spend(cost);
-      const auto& text = name.get_ref<const std::string&>();
-      Sources mine = property_sources(reader, made, text),
-              theirs = property_sources(reader, other, text);
-      reader.follow(mine);
-      reader.follow(theirs);
-      if (never(reader, mine, theirs, depth + 1, work)) return true;
+      if (name.is_string() && is_so(name.get_ref<const std::string&>())) return true;
     }
   }
   return false;
+}
+
+bool objects_never(const SchemaReader& reader, const Sources& made, const Sources& other, int depth,
+                   SchemaWork& work) {
+  const std::size_t cost = size_of(made) + size_of(other);
+  const auto is_missing = [&](const std::string& name) {
+    work.spend(cost);
+    return !is_required(made, name) && is_never_made(made, name);
+  };
+  const auto never_suits = [&](const std::string& name) {
+    work.spend(cost);
+    Sources mine = property_sources(reader, made, name),
+            theirs = property_sources(reader, other, name);
+    reader.follow(mine);
+    reader.follow(theirs);
+    return never(reader, mine, theirs, depth + 1, work);
+  };
+  return any_required(other, is_missing) || any_required(made, never_suits);
 }
 
 bool never(const SchemaReader& reader, const Sources& made, const Sources& other, int depth,
