@@ -1,7 +1,6 @@
 // What it takes to make a plan of a 24-layer model, step by step: medians, in milliseconds.
 #include <fmt/format.h>
 
-#include <chrono>
 #include <functional>
 #include <vector>
 
@@ -23,12 +22,7 @@ constexpr int kTimes = 21;
 
 double median_ms(const std::function<void()>& work) {
   std::vector<double> times;
-  for (int i = 0; i < kTimes; ++i) {
-    const auto begin = std::chrono::steady_clock::now();
-    work();
-    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
-    times.push_back(took.count());
-  }
+  for (int i = 0; i < kTimes; ++i) times.push_back(1e3 * bench::seconds(work));
   return bench::median(times);
 }
 

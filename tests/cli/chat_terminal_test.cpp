@@ -12,6 +12,7 @@
 #include "cli/process.h"
 #include "cli/terminal_process.h"
 #include "llm/endless_model.h"
+#include "support/file_contents.h"
 
 namespace heddle::test {
 namespace {
@@ -20,13 +21,6 @@ namespace fs = std::filesystem;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
-
-std::string contents(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 class ChatTerminal : public testing::Test {
  protected:

@@ -13,6 +13,7 @@
 #include "cli/chat_file.h"
 #include "cli/process.h"
 #include "llm/endless_model.h"
+#include "support/file_contents.h"
 
 namespace heddle::test {
 namespace {
@@ -25,13 +26,6 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 using testing::StartsWith;
-
-std::string contents(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "cli/process.h"
+#include "support/file_contents.h"
 #include "support/shared_files.h"
 
 namespace heddle::test {
@@ -21,13 +22,6 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
-
-std::string contents(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 template <class T>
 std::vector<T> numbers(const std::string& bytes) {

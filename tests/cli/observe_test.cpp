@@ -16,6 +16,7 @@
 #include "heddle/device.h"
 #include "io/npy.h"
 #include "io/value_dump.h"
+#include "support/file_contents.h"
 #include "support/trace_checker.h"
 
 namespace heddle::test {
@@ -27,13 +28,6 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-
-std::string contents(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 class Observing : public testing::Test {
  protected:

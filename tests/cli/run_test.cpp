@@ -9,6 +9,7 @@
 
 #include "cli/process.h"
 #include "llm/endless_model.h"
+#include "support/file_contents.h"
 #include "support/shared_files.h"
 
 namespace heddle::test {
@@ -22,13 +23,6 @@ using testing::Not;
 using testing::StartsWith;
 
 constexpr const char* kPrompt = "Once upon a time";
-
-std::string contents(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 std::string story() {
   return contents(HEDDLE_SOURCE_DIR "/models/fable-1m.greedy.txt");

@@ -9,11 +9,13 @@
 #include <iterator>
 
 #include "heddle/error.h"
+#include "support/error_message.h"
 
 namespace heddle::gguf {
 namespace {
 
 namespace fs = std::filesystem;
+using test::expect_refusal;
 
 class Stream : public testing::Test {
  protected:
@@ -79,17 +81,6 @@ TEST_F(Stream, WritesAFileWithoutTensors) {
   Writer whole;
   whole.metadata() = metadata_;
   EXPECT_EQ(written(), whole.serialize());
-}
-
-template <class F>
-void expect_refusal(const F& body, ErrorCode code, const std::string& text) {
-  try {
-    body();
-    ADD_FAILURE() << "no error: " << text;
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code);
-    EXPECT_THAT(error.what(), testing::HasSubstr(text));
-  }
 }
 
 TEST_F(Stream, LeavesNothingBehindWhereItIsNotFinished) {

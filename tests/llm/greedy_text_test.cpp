@@ -26,7 +26,7 @@ std::string tell(const std::shared_ptr<llm::Model>& model, const Prompt& prompt,
 
 TEST(GreedyText, TheBundledModelTellsItsFable) {
   const std::string expected =
-      file_text(std::filesystem::path(HEDDLE_SOURCE_DIR) / "models/fable-1m.greedy.txt");
+      contents(std::filesystem::path(HEDDLE_SOURCE_DIR) / "models/fable-1m.greedy.txt");
   const auto model = llm::Model::bundled();
   const Prompt prompt = model->tokenizer().encode("Once upon a time");
   for (const Telling& telling : all_tellings()) {
@@ -37,7 +37,7 @@ TEST(GreedyText, TheBundledModelTellsItsFable) {
 
 TEST(GreedyText, EveryKvTypeTellsTheFable) {
   const std::string expected =
-      file_text(std::filesystem::path(HEDDLE_SOURCE_DIR) / "models/fable-1m.greedy.txt");
+      contents(std::filesystem::path(HEDDLE_SOURCE_DIR) / "models/fable-1m.greedy.txt");
   const auto model = llm::Model::bundled();
   const Prompt prompt = model->tokenizer().encode("Once upon a time");
   for (const DType kv_type : {DType::f32, DType::f16, DType::q8_0}) {
@@ -54,7 +54,7 @@ TEST(GreedyText, EveryKvTypeTellsTheFable) {
 TEST(GreedyText, Stories260K) {
   HEDDLE_SHARED_FILE(file, "models/stories260K.gguf");
   HEDDLE_SHARED_FILE(text_file, "models/stories260K.greedy.txt");
-  const std::string expected = file_text(text_file);
+  const std::string expected = contents(text_file);
   const auto model = llm::Model::open(file);
   const Prompt prompt{model->tokenizer().bos().value()};
   for (const Telling& telling : all_tellings()) {

@@ -17,6 +17,7 @@
 #include "heddle/chat_template.h"
 #include "heddle/llm.h"
 #include "io/gguf_stream.h"
+#include "support/error_message.h"
 #include "support/shared_files.h"
 #include "tensor/blocks.h"
 
@@ -24,6 +25,7 @@ namespace heddle::llm {
 namespace {
 
 namespace fs = std::filesystem;
+using test::expect_refusal;
 using testing::HasSubstr;
 
 class ModelFile : public testing::Test {
@@ -47,17 +49,6 @@ class ModelFile : public testing::Test {
       fs::path(testing::TempDir()) /
       (std::string("model-file-") + testing::UnitTest::GetInstance()->current_test_info()->name());
 };
-
-template <class F>
-void expect_refusal(const F& body, ErrorCode code, const std::string& text) {
-  try {
-    body();
-    ADD_FAILURE() << "no error: " << text;
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    EXPECT_THAT(error.what(), HasSubstr(text));
-  }
-}
 
 std::vector<float> decoded(const gguf::Tensor& tensor) {
   std::vector<float> values(static_cast<std::size_t>(elements(tensor.shape)));

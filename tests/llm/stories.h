@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "heddle/llm.h"
+#include "support/file_contents.h"
 #include "support/shared_files.h"
 
 namespace heddle::test {
@@ -39,11 +40,6 @@ inline std::vector<Telling> all_tellings() {
     }
   }
   return all;
-}
-
-inline std::string file_text(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 inline llm::ContextOptions options_for(const Telling& telling) {
@@ -102,7 +98,7 @@ struct Story {
 };
 
 inline std::string story_text(const std::filesystem::path& path) {
-  const std::string text = file_text(path);
+  const std::string text = contents(path);
   return text.substr(0, text.find_last_not_of('\n') + 1);
 }
 

@@ -1,6 +1,7 @@
 // What an error says, for tests that look into its text.
 #pragma once
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -20,6 +21,12 @@ std::string message_of(ErrorCode code, const F& f) {
   }
   ADD_FAILURE() << "nothing was thrown";
   return "";
+}
+
+/// That error's text has `text` in it.
+template <class F>
+void expect_refusal(const F& body, ErrorCode code, const std::string& text) {
+  EXPECT_THAT(message_of(code, body), testing::HasSubstr(text));
 }
 
 }  // namespace heddle::test

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <sstream>
 
+#include "support/file_contents.h"
 #include "support/shared_files.h"
 #include "text/vocabularies.h"
 
@@ -12,11 +13,6 @@ namespace heddle::test {
 namespace {
 
 using Ids = std::vector<TokenId>;
-
-std::string contents(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
 
 std::vector<std::string> read_texts(const std::filesystem::path& path) {
   constexpr std::string_view kSeparator = "\n__ggml_vocab_test__\n";
