@@ -67,7 +67,8 @@ test("a chat with the model: streamed, the same again at temperature 0, and refu
   const first = await reply(page, 0);
   assert.ok(first.length > 20, first);
   await page
-    .locator(".figures", { hasText: /tokens · [\d.]+ tokens\/s · prompt of \d+ tokens/ })
+    // Without a rate where the whole reply came at once, as it may from so small a model.
+    .locator(".figures", { hasText: /tokens · ([\d.]+ tokens\/s · )?prompt of \d+ tokens/ })
     .waitFor();
   await page.getByRole("button", { name: "Ask again" }).click();
   await page.getByRole("button", { name: "Send", exact: true }).waitFor();
