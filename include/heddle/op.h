@@ -17,8 +17,13 @@
 #include <vector>
 
 #include "heddle/op_attention.h"
+#include "heddle/op_index.h"
+#include "heddle/op_linalg.h"
 #include "heddle/op_math.h"
 #include "heddle/op_move.h"
+#include "heddle/op_order.h"
+#include "heddle/op_quantized.h"
+#include "heddle/op_random.h"
 #include "heddle/op_spatial.h"
 #include "heddle/op_view.h"
 #include "heddle/tensor.h"
@@ -33,7 +38,10 @@ using Op = std::variant<Constant, Parameter, Input, StateRef,                   
                         GatedMultiply, Reduce, Scan, ArgReduce, TopK, Softmax, RmsNorm,  //
                         AddRmsNorm, LayerNorm, ChannelNorm, GroupNorm, Matmul, Linear,   //
                         GroupedLinear, Conv, Im2col, Pool, Resize, Rope, RopeTable,      //
-                        RopeWriteRows, Attention, Attend, SelectiveScan>;
+                        RopeWriteRows, Attention, Attend, SelectiveScan, Gather, Scatter, Sort,
+                        SearchSorted, Factor, Solve, Fft, Hadamard, GroupQuantize, GroupDequantize,
+                        GroupMatmul, GatherMatmul, SegmentedMatmul, Fp8, RandomBits, CausalSoftmax,
+                        NormRope, NormRopeWriteRows>;
 
 inline constexpr std::size_t kOpCount = std::variant_size_v<Op>;
 

@@ -60,6 +60,28 @@ struct RopeWriteRows {
   void fields(auto&& f) const { f("has_bias", has_bias), f("rope", rope), angles.fields(f); }
 };
 
+/// x [T, H, D], [weight [D]], pos i32 [T], [factors f32 [dims/2]] -> rope(rms_norm(x, weight)):
+/// each head is normalised over its D features, then turned.
+struct NormRope {
+  static constexpr std::string_view kName = "norm_rope";
+  float eps = 1e-6f;
+  bool has_weight = true;
+  RopeAngles angles;
+  bool operator==(const NormRope&) const = default;
+  void fields(auto&& f) const { f("eps", eps), f("has_weight", has_weight), angles.fields(f); }
+};
+
+/// state [R, H, D], x [T, H, D], row i32 [T], [weight [D]], pos i32 [T], [factors] -> the state's
+/// next version: write_rows(state, norm_rope(x))
+struct NormRopeWriteRows {
+  static constexpr std::string_view kName = "norm_rope_write_rows";
+  float eps = 1e-6f;
+  bool has_weight = true;
+  RopeAngles angles;
+  bool operator==(const NormRopeWriteRows&) const = default;
+  void fields(auto&& f) const { f("eps", eps), f("has_weight", has_weight), angles.fields(f); }
+};
+
 /// q, k, v and [mask] -> softmax(q k^T * scale + mask) v.
 /// q [B,Hq,Sq,D], k [B,Hkv,Sk,D], v [B,Hkv,Sk,Dv] -> [B,Hq,Sq,Dv]; with `sequence_first` the middle
 /// two axes are swapped, in and out. Hq is a multiple of Hkv. Query i stands at position

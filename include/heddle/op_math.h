@@ -46,10 +46,19 @@ enum class UnaryKind : std::uint8_t {
   isnan,
   isinf,
   isfinite,
+  trunc,
+  erfinv,
+  arcsinh,
+  arccosh,
+  arctanh,
+  bitwise_invert,
+  conjugate,
+  real,
+  imag,
 };
 std::string_view to_string(UnaryKind kind) noexcept;
 
-struct Unary {  // x -> f(x); logical_not and is* give bool
+struct Unary {  // x -> f(x); logical_not and is* give bool, real and imag of complex64 f32
   static constexpr std::string_view kName = "unary";
   UnaryKind kind;
   bool operator==(const Unary&) const = default;
@@ -118,12 +127,12 @@ struct GatedMultiply {  // gate, up -> act(gate) * up; same shape; act is silu, 
 
 // ---- Reductions and normalisations
 
-enum class ReduceKind : std::uint8_t { sum, mean, max, min, prod };
+enum class ReduceKind : std::uint8_t { sum, mean, max, min, prod, all, any };
 std::string_view to_string(ReduceKind kind) noexcept;
 
 /// x -> x reduced over `axes` (sorted, distinct, non-negative). Half types accumulate in f32; sum
-/// and prod of bool and small integers give i32, as in MLX. Max, min and mean of nothing are
-/// errors.
+/// and prod of bool and small integers give i32, as in MLX; all and any of plain dtypes give bool.
+/// Max, min and mean of nothing are errors.
 struct Reduce {
   static constexpr std::string_view kName = "reduce";
   ReduceKind kind;
@@ -182,6 +191,14 @@ struct TopK {
 struct Softmax {  // x floating -> softmax over the last axis; a row of -inf gives zeros
   static constexpr std::string_view kName = "softmax";
   bool operator==(const Softmax&) const = default;
+  void fields(auto&&) const {}
+};
+
+/// x floating [..., Q, K] -> softmax over the last axis where row q sees columns up to K - Q + q;
+/// the others give 0, and a row that sees nothing or only -inf gives zeros
+struct CausalSoftmax {
+  static constexpr std::string_view kName = "causal_softmax";
+  bool operator==(const CausalSoftmax&) const = default;
   void fields(auto&&) const {}
 };
 

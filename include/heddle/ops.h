@@ -12,6 +12,13 @@
 #include <vector>
 
 #include "heddle/array.h"
+#include "heddle/ops_elementwise.h"
+#include "heddle/ops_index.h"
+#include "heddle/ops_llm.h"
+#include "heddle/ops_order.h"
+#include "heddle/ops_product.h"
+#include "heddle/ops_quantized.h"
+#include "heddle/ops_shape.h"
 
 namespace heddle {
 

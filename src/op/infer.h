@@ -146,6 +146,32 @@ Specs infer_op(const Attention&, const Operands&);
 Specs infer_op(const Attend&, const Operands&);
 Specs infer_op(const SelectiveScan&, const Operands&);
 
+// By indices and in order (infer_order.cpp)
+Specs infer_op(const Gather&, const Operands&);
+Specs infer_op(const Scatter&, const Operands&);
+Specs infer_op(const Sort&, const Operands&);
+Specs infer_op(const SearchSorted&, const Operands&);
+
+// Linear algebra (infer_linalg.cpp)
+Specs infer_op(const Factor&, const Operands&);
+Specs infer_op(const Solve&, const Operands&);
+Specs infer_op(const Fft&, const Operands&);
+Specs infer_op(const Hadamard&, const Operands&);
+
+// Quantised groups, chosen matrices (infer_quantized.cpp)
+Specs infer_op(const GroupQuantize&, const Operands&);
+Specs infer_op(const GroupDequantize&, const Operands&);
+Specs infer_op(const GroupMatmul&, const Operands&);
+Specs infer_op(const GatherMatmul&, const Operands&);
+Specs infer_op(const SegmentedMatmul&, const Operands&);
+Specs infer_op(const Fp8&, const Operands&);
+Specs infer_op(const CausalSoftmax&, const Operands&);
+Specs infer_op(const NormRope&, const Operands&);
+Specs infer_op(const NormRopeWriteRows&, const Operands&);
+
+// Random bits (infer_random.cpp)
+Specs infer_op(const RandomBits&, const Operands&);
+
 /// The shape of operand 0's slice [start:stop:step], once that is checked to be within it (shared
 /// by slice and slice_update).
 Shape slice_shape(const Operands& in, const Dims& start, const Dims& stop, const Dims& step);

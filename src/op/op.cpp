@@ -14,13 +14,15 @@ namespace {
 using nlohmann::json;
 
 // Names in the order of the enums.
-constexpr std::array<std::string_view, 35> kUnaryNames{
-    "abs",    "negative", "sign",  "square",      "sqrt",      "rsqrt",  "reciprocal",
-    "exp",    "expm1",    "log",   "log2",        "log10",     "log1p",  "sin",
-    "cos",    "tan",      "sinh",  "cosh",        "tanh",      "arcsin", "arccos",
-    "arctan", "sigmoid",  "silu",  "gelu",        "gelu_tanh", "relu",   "erf",
-    "floor",  "ceil",     "round", "logical_not", "isnan",     "isinf",  "isfinite"};
-static_assert(kUnaryNames.size() == static_cast<std::size_t>(UnaryKind::isfinite) + 1);
+constexpr std::array<std::string_view, 44> kUnaryNames{
+    "abs",    "negative", "sign",    "square",      "sqrt",      "rsqrt",          "reciprocal",
+    "exp",    "expm1",    "log",     "log2",        "log10",     "log1p",          "sin",
+    "cos",    "tan",      "sinh",    "cosh",        "tanh",      "arcsin",         "arccos",
+    "arctan", "sigmoid",  "silu",    "gelu",        "gelu_tanh", "relu",           "erf",
+    "floor",  "ceil",     "round",   "logical_not", "isnan",     "isinf",          "isfinite",
+    "trunc",  "erfinv",   "arcsinh", "arccosh",     "arctanh",   "bitwise_invert", "conjugate",
+    "real",   "imag"};
+static_assert(kUnaryNames.size() == static_cast<std::size_t>(UnaryKind::imag) + 1);
 
 constexpr std::array<std::string_view, 18> kBinaryNames{
     "add",        "subtract",    "multiply",   "divide",      "floor_divide", "remainder",
@@ -30,7 +32,8 @@ static_assert(kBinaryNames.size() == static_cast<std::size_t>(BinaryKind::right_
 
 constexpr std::array<std::string_view, 6> kCompareNames{"equal",      "not_equal", "less",
                                                         "less_equal", "greater",   "greater_equal"};
-constexpr std::array<std::string_view, 5> kReduceNames{"sum", "mean", "max", "min", "prod"};
+constexpr std::array<std::string_view, 7> kReduceNames{"sum",  "mean", "max", "min",
+                                                       "prod", "all",  "any"};
 constexpr std::array<std::string_view, 5> kScanNames{"sum", "prod", "max", "min", "logaddexp"};
 constexpr std::array<std::string_view, 2> kArgReduceNames{"max", "min"};
 constexpr std::array<std::string_view, 5> kScatterNames{"none", "sum", "prod", "max", "min"};
@@ -39,6 +42,13 @@ constexpr std::array<std::string_view, 2> kPoolNames{"max", "mean"};
 constexpr std::array<std::string_view, 2> kResizeNames{"nearest", "linear"};
 constexpr std::array<std::string_view, 2> kRopeStyleNames{"interleaved", "split_half"};
 constexpr std::array<std::string_view, 4> kMaskNames{"none", "causal", "boolean", "additive"};
+constexpr std::array<std::string_view, 4> kSortNames{"sort", "argsort", "partition",
+                                                     "argpartition"};
+constexpr std::array<std::string_view, 8> kFactorNames{
+    "cholesky", "qr", "svd", "eigh", "eig", "lu", "inverse", "triangular_inverse"};
+constexpr std::array<std::string_view, 4> kFftNames{"forward", "inverse", "real_forward",
+                                                    "real_inverse"};
+constexpr std::array<std::string_view, 4> kQuantModeNames{"affine", "mxfp4", "mxfp8", "nvfp4"};
 constexpr std::array<std::string_view, 3> kFeedNames{"whole", "prefix", "row"};
 
 template <class Enum, std::size_t N>
@@ -163,6 +173,18 @@ std::string_view to_string(ArgReduceKind kind) noexcept {
 }
 std::string_view to_string(ScatterKind kind) noexcept {
   return name_in(kScatterNames, kind);
+}
+std::string_view to_string(SortKind kind) noexcept {
+  return name_in(kSortNames, kind);
+}
+std::string_view to_string(FactorKind kind) noexcept {
+  return name_in(kFactorNames, kind);
+}
+std::string_view to_string(FftKind kind) noexcept {
+  return name_in(kFftNames, kind);
+}
+std::string_view to_string(QuantMode mode) noexcept {
+  return name_in(kQuantModeNames, mode);
 }
 std::string_view to_string(Pad::Mode mode) noexcept {
   return name_in(kPadNames, mode);

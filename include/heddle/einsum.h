@@ -1,0 +1,6 @@
+// Sums by index letters.
+#pragma once
+
+#include "heddle/array.h"
+
+namespace heddle {}  // namespace heddle

@@ -1,0 +1,6 @@
+// Fourier transforms.
+#pragma once
+
+#include "heddle/array.h"
+
+namespace heddle {}  // namespace heddle

@@ -1,0 +1,6 @@
+// Arrays in files.
+#pragma once
+
+#include "heddle/array.h"
+
+namespace heddle {}  // namespace heddle

@@ -1,0 +1,6 @@
+// Linear algebra.
+#pragma once
+
+#include "heddle/array.h"
+
+namespace heddle {}  // namespace heddle

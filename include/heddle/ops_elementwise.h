@@ -1,0 +1,6 @@
+// Functions on each element.
+#pragma once
+
+#include "heddle/array.h"
+
+namespace heddle {}  // namespace heddle

@@ -1,0 +1,6 @@
+// Functions of language models.
+#pragma once
+
+#include "heddle/array.h"
+
+namespace heddle {}  // namespace heddle

@@ -1,0 +1,6 @@
+// Functions that put in order and search.
+#pragma once
+
+#include "heddle/array.h"
+
+namespace heddle {}  // namespace heddle

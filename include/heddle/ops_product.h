@@ -1,0 +1,6 @@
+// Products of all kinds.
+#pragma once
+
+#include "heddle/array.h"
+
+namespace heddle {}  // namespace heddle

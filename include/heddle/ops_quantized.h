@@ -1,0 +1,6 @@
+// MLX's quantisation by groups.
+#pragma once
+
+#include "heddle/array.h"
+
+namespace heddle {}  // namespace heddle
