@@ -43,6 +43,8 @@ std::vector<Refused> refused_calls();
 
 // Parts of these.
 void add_walked_axes(std::vector<Walked>& all);
+void add_walked_quantized(std::vector<Walked>& all);
+void add_refused_quantized(std::vector<Refused>& all);
 void add_refused_models(std::vector<Refused>& all);
 void add_refused_axes(std::vector<Refused>& all);
 
