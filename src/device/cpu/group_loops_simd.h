@@ -228,15 +228,15 @@ DotBlock block_of(const GroupDots& job, std::int64_t column, std::int64_t first,
 template <class F>
 inline void for_tiles(std::int64_t begin, std::int64_t end, const F& f) {
   std::int64_t row = begin;
-  if constexpr (kGroupRowsAtOnce >= 8) {
-    for (; row + 8 <= end; row += 8) f.template operator()<8>(row);
-  }
   if constexpr (kGroupRowsAtOnce >= 4) {
     for (; row + 4 <= end; row += 4) f.template operator()<4>(row);
   }
   for (; row + 2 <= end; row += 2) f.template operator()<2>(row);
   for (; row < end; ++row) f.template operator()<1>(row);
 }
+
+/// More rows than this are quicker where their blocks stay in the first level of caches.
+inline constexpr std::int64_t kFewRows = 2;
 
 /// Few rows take w in the order of memory.
 template <class Code>
@@ -291,7 +291,7 @@ void dots_of_many(const GroupDots& job, std::int64_t first, std::int64_t columns
 
 template <class Code>
 void dots(const GroupDots& job) {
-  if (job.rows <= kGroupRowsAtOnce) return dots_of_few<Code>(job);
+  if (job.rows <= kFewRows) return dots_of_few<Code>(job);
   for (std::int64_t c = 0; c < job.columns; c += kColumnsTogether) {
     dots_of_many<Code>(job, c, smaller(kColumnsTogether, job.columns - c));
   }

@@ -17,7 +17,7 @@ struct Table16 {
   __m512 v;
 };
 
-inline constexpr int kGroupRowsAtOnce = 8;
+inline constexpr int kGroupRowsAtOnce = 4;
 
 inline U32x16 load_words(const std::uint32_t* from) {
   return {_mm512_loadu_si512(from)};
