@@ -1,5 +1,6 @@
 #include "device/cpu/wide_math.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -7,6 +8,7 @@
 #include "device/cpu/combine.h"
 #include "device/cpu/floor_division.h"
 #include "device/cpu/isa.h"
+#include "device/cpu/row_ops.h"
 #include "device/cpu/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -22,6 +24,7 @@ namespace heddle::cpu {
 struct WideTable {
   FloatUnary (*unary)(UnaryKind);
   FloatBinary (*binary)(BinaryKind);
+  bool (*log_sums)(const float*, std::int64_t, bool, bool, double&, float*);
 };
 }  // namespace heddle::cpu
 #endif
@@ -316,7 +319,7 @@ struct arctan2_op {
                            hn::Sub(constant(std::numbers::pi_v<float> / 2), angle), angle);
     angle = hn::IfThenElse(hn::Lt(x, constant(0.0f)),
                            hn::Sub(constant(std::numbers::pi_v<float>), angle), angle);
-    good = hn::And(between(larger, kSmallest, kLargest),
+    good = hn::And(hn::And(finite(y, x), hn::Ge(larger, constant(kSmallest))),
                    hn::Or(hn::Ge(t, constant(kSmallest)), hn::Eq(smaller, constant(0.0f))));
     return hn::CopySign(angle, y);
   }
@@ -331,6 +334,71 @@ struct logaddexp_op {
   }
   static float exact(float a, float b) { return LogAddExp()(a, b); }
 };
+
+// ---- Scans
+
+struct Extent {
+  float low, high;
+};
+HWY_INLINE HWY_ATTR Extent extent_of(const float* x, std::int64_t n) {
+  const FloatTag d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  FloatVec low = constant(x[0]), high = low, poison = hn::Zero(d);
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const FloatVec v = hn::LoadU(d, x + i);
+    low = hn::Min(low, v), high = hn::Max(high, v);
+    poison = hn::Add(poison, hn::Sub(v, v));  // NaN for what is not finite
+  }
+  Extent extent{hn::GetLane(hn::MinOfLanes(d, low)), hn::GetLane(hn::MaxOfLanes(d, high))};
+  float rest = hn::GetLane(hn::SumOfLanes(d, poison));
+  for (; i < n; ++i) {
+    extent.low = std::min(extent.low, x[i]);
+    extent.high = std::max(extent.high, x[i]);
+    rest += x[i] - x[i];
+  }
+  if (rest != 0) extent.high = std::numeric_limits<float>::infinity();
+  return extent;
+}
+
+// Sums of e^(x - shift), in double, and their logarithms. Logarithms of up to 16 have an error of
+// 1e-6 in float; what is further below the largest number is left to the caller.
+HWY_NOINLINE HWY_ATTR bool log_sums(const float* x, std::int64_t n, bool reverse, bool exclusive,
+                                    double& sum, float* out) {
+  constexpr double kFurthest = 16;
+  const FloatTag d;
+  const Extent extent = extent_of(x, n);
+  const bool starts = std::isinf(sum);
+  const double base = starts ? static_cast<double>(extent.low) : sum;
+  const double high = static_cast<double>(extent.high);
+  if (!(high - base < kFurthest) || !(base <= 1e30) || (starts && (exclusive || sum > 0))) {
+    return false;
+  }
+  const auto shift = static_cast<float>(std::max(base, high));
+  HWY_ALIGN float terms[kBlock + kMostLanes];
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const FloatVec shifts = constant(shift);
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    hn::StoreU(exp(hn::Sub(hn::LoadU(d, x + i), shifts)), d, terms + i);
+  }
+  if (i < n) hn::StoreU(exp(hn::Sub(load_rest(x + i, n - i), shifts)), d, terms + i);
+
+  double total = starts ? 0 : std::exp(sum - static_cast<double>(shift));
+  for (i = 0; i < n; ++i) {
+    float& term = terms[reverse ? n - 1 - i : i];
+    const double with = total + static_cast<double>(term);
+    term = static_cast<float>(exclusive ? total : with);
+    total = with;
+  }
+  sum = static_cast<double>(shift) + std::log(total);
+  if (out == nullptr) return true;
+  for (i = 0; i + lanes <= n; i += lanes) {
+    hn::StoreU(hn::Add(hn::Log(d, hn::LoadU(d, terms + i)), shifts), d, out + i);
+  }
+  if (i < n) store_rest(hn::Add(hn::Log(d, load_rest(terms + i, n - i)), shifts), out + i, n - i);
+  return true;
+}
 
 FloatUnary find_unary(UnaryKind kind) {
   switch (kind) {
@@ -390,11 +458,14 @@ FloatUnary find_unary(UnaryKind) {
 FloatBinary find_binary(BinaryKind) {
   return nullptr;
 }
+bool log_sums(const float*, std::int64_t, bool, bool, double&, float*) {
+  return false;
+}
 
 #endif
 
 const WideTable& wide_table() {
-  static constexpr WideTable kTable{find_unary, find_binary};
+  static constexpr WideTable kTable{find_unary, find_binary, log_sums};
   return kTable;
 }
 
@@ -415,6 +486,11 @@ FloatUnary wide_unary(UnaryKind kind) {
 }
 FloatBinary wide_binary(BinaryKind kind) {
   return table().binary(kind);
+}
+
+bool scan_log_sums(const float* x, std::int64_t n, bool reverse, bool exclusive, double& sum,
+                   float* out) {
+  return table().log_sums(x, n, reverse, exclusive, sum, out);
 }
 
 }  // namespace heddle::cpu
