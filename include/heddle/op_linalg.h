@@ -54,18 +54,17 @@ struct Solve {
 enum class FftKind : std::uint8_t { forward, inverse, real_forward, real_inverse };
 std::string_view to_string(FftKind kind) noexcept;
 
-/// The discrete Fourier transform of each line along `axis`, times `scale`: sums of x[j] w^(jk)
-/// with w = e^(-2 pi i / n) forwards, e^(2 pi i / n) backwards.  forward, inverse: complex64 [n] ->
-/// complex64 [n].  real_forward: f32 [n] -> complex64 [n/2 + 1].  real_inverse: complex64
-/// [n/2 + 1] -> f32 [n], taking the rest of the line as the conjugates of what is there.
+/// The discrete Fourier transform of each line along `axis`: sums of x[j] w^(jk), with
+/// w = e^(-2 pi i / n) forwards, and backwards w = e^(2 pi i / n), divided by n.  forward, inverse:
+/// complex64 [n] -> complex64 [n].  real_forward: f32 [n] -> complex64 [n/2 + 1].  real_inverse:
+/// complex64 [n/2 + 1] -> f32 [n], taking the rest of the line as the conjugates of what is there.
 struct Fft {
   static constexpr std::string_view kName = "fft";
   FftKind kind = FftKind::forward;
   std::int64_t axis = 0;
-  std::int64_t n = 1;  // the length of the line, of the real one where one is real
-  double scale = 1.0;
+  std::int64_t n = 0;  // the length of the line, of the real one where one is real
   bool operator==(const Fft&) const = default;
-  void fields(auto&& f) const { f("kind", kind), f("axis", axis), f("n", n), f("scale", scale); }
+  void fields(auto&& f) const { f("kind", kind), f("axis", axis), f("n", n); }
 };
 
 /// x [..., n] floating -> each row times the Hadamard matrix of order n, times `scale`; n is m 2^k

@@ -14,11 +14,11 @@ struct Transform {
   bool real = false, inverse = false;
 };
 
-/// By what the whole transform is multiplied, if `count` elements are transformed together.
+/// What is left to multiply by, as inverse transforms of `count` elements divide by that.
 double scale_of(const Transform& transform, FFTNorm norm, double count) {
-  if (norm == FFTNorm::ortho) return 1 / std::sqrt(count);
-  const bool divides = norm == FFTNorm::backward ? transform.inverse : !transform.inverse;
-  return divides ? 1 / count : 1.0;
+  if (norm == FFTNorm::backward) return 1.0;
+  const double all = norm == FFTNorm::forward ? count : std::sqrt(count);
+  return transform.inverse ? all : 1 / all;
 }
 
 /// Cut, or with zeros behind.
@@ -31,8 +31,8 @@ Array of_length(const Array& x, std::size_t axis, std::int64_t length) {
   return slice(x, Dims(x.ndim(), 0), stop);
 }
 
-Array one_axis(FftKind kind, const Array& x, std::size_t axis, std::int64_t n, double scale) {
-  return heddle::apply(Fft{kind, static_cast<std::int64_t>(axis), n, scale}, {x});
+Array one_axis(FftKind kind, const Array& x, std::size_t axis, std::int64_t n) {
+  return heddle::apply(Fft{kind, static_cast<std::int64_t>(axis), n}, {x});
 }
 
 Array over_axes(const Transform& transform, const Array& a, const Dims& n, const Dims& axes,
@@ -46,19 +46,16 @@ Array over_axes(const Transform& transform, const Array& a, const Dims& n, const
     x = of_length(x, at.back(), halved ? n[i] / 2 + 1 : n[i]);
     count *= static_cast<double>(n[i]);
   }
-  const double scale = scale_of(transform, norm, count);
   const FftKind kind = transform.inverse ? FftKind::inverse : FftKind::forward;
   const std::size_t last = at.size() - 1;
-  const auto step = [&](FftKind of, std::size_t i, bool ends) {
-    x = one_axis(of, x, at[i], n[i], ends ? scale : 1.0);
-  };
-  if (transform.real && !transform.inverse) step(FftKind::real_forward, last, last == 0);
-  if (!transform.real) step(kind, last, last == 0);
-  for (std::size_t i = last; i-- > 0;) {
-    step(kind, i, i == 0 && !(transform.real && transform.inverse));
+  const bool ends_real = transform.real && transform.inverse;
+  if (!ends_real) {
+    x = one_axis(transform.real ? FftKind::real_forward : kind, x, at[last], n[last]);
   }
-  if (transform.real && transform.inverse) step(FftKind::real_inverse, last, true);
-  return x;
+  for (std::size_t i = last; i-- > 0;) x = one_axis(kind, x, at[i], n[i]);
+  if (ends_real) x = one_axis(FftKind::real_inverse, x, at[last], n[last]);
+  const double scale = scale_of(transform, norm, count);
+  return scale == 1.0 ? x : multiply(x, astype(Array(scale), x.dtype()));
 }
 
 Array transformed(const Transform& transform, const Arg& a, const Dims& n, const Dims& axes,

@@ -23,14 +23,13 @@ bool is_wide_float(DType dtype) {
 void check_factored(const Factor& op, const Operands& in) {
   in.check_count(1, "a");
   const TensorSpec& a = in[0];
-  in.check(a.shape.size() >= 2, "{} of {}, which has {} dimensions; it must have at least 2",
-           to_string(op.kind), a, a.shape.size());
+  in.check_min_rank(0, 2, "a");
   const bool complex = takes_complex(op.kind);
   in.check(is_wide_float(a.dtype) || (complex && a.dtype == DType::complex64),
-           "{} of {}; it must be f32{}", to_string(op.kind), a,
+           "a is {}; for {} it must be f32{}", a, to_string(op.kind),
            complex ? ", f64 or complex64" : " or f64");
   in.check(takes_any_shape(op.kind) || a.shape[a.shape.size() - 2] == a.shape.back(),
-           "{} of {}: the matrices are not square", to_string(op.kind), a);
+           "the matrices of a, {}, are not square, as {} needs them", a, to_string(op.kind));
 }
 
 /// `shape` with other last axes.
@@ -96,7 +95,6 @@ Specs infer_op(const Fft& op, const Operands& in) {
   in.check_count(1, "x");
   in.check_axis(0, op.axis);
   in.check(op.n >= 1, "of {} elements; there must be at least 1", op.n);
-  in.check(std::isfinite(op.scale), "scale {}; it must be finite", op.scale);
   const DType from = op.kind == FftKind::real_forward ? DType::f32 : DType::complex64;
   in.check(in[0].dtype == from, "{} of {}; it must be {}", to_string(op.kind), in[0],
            to_string(from));

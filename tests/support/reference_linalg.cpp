@@ -230,7 +230,7 @@ std::vector<Values> fft(const Fft& op, const std::vector<Values>& in) {
       if (op.kind == FftKind::real_inverse && (j == 0 || 2 * j == op.n)) x = x.real();
       sum += x * root((backwards ? 1 : -1) * (index[axis] * j % op.n), op.n);
     }
-    sum *= static_cast<Number>(op.scale);
+    if (backwards) sum /= static_cast<Number>(op.n);
     const std::size_t at = flat_index(out[0].spec.shape, index);
     out[0].real[at] = sum.real();
     if (!out[0].imaginary.empty()) out[0].imaginary[at] = sum.imag();

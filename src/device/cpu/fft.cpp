@@ -19,12 +19,12 @@ Complex product(Complex a, Complex b) {
 
 class LineTransform {
  public:
-  LineTransform(FftKind kind, std::int64_t n, float scale)
+  LineTransform(FftKind kind, std::int64_t n)
       : kind_(kind),
         n_(n),
-        scale_(scale),
+        inverse_(kind == FftKind::inverse || kind == FftKind::real_inverse),
         halved_(is_real(kind) && n % 2 == 0),
-        plan_(halved_ ? n / 2 : n, kind == FftKind::inverse || kind == FftKind::real_inverse) {
+        plan_(halved_ ? n / 2 : n, inverse_) {
     const std::int64_t sign = kind == FftKind::real_forward ? -1 : 1;
     for (std::int64_t k = 0; halved_ && k <= n / 2; ++k)
       turns_.push_back(root_of_unity(sign * k, n));
@@ -66,8 +66,9 @@ class LineTransform {
         to_real(second, to);
         break;
     }
-    if (scale_ == 1.0f) return;
-    for (std::int64_t i = 0; i < out_floats(); ++i) to[i] *= scale_;
+    if (!inverse_) return;
+    const float scale = 1.0f / static_cast<float>(n_);
+    for (std::int64_t i = 0; i < out_floats(); ++i) to[i] *= scale;
   }
 
  private:
@@ -128,8 +129,7 @@ class LineTransform {
 
   FftKind kind_;
   std::int64_t n_;
-  float scale_;
-  bool halved_;
+  bool inverse_, halved_;
   FftPlan plan_;
   std::vector<Complex> turns_;
 };
