@@ -190,7 +190,7 @@ Prepared prepare_lines(const PrepareArgs& args, const Fft& op) {
   if (in.count() == 0) return make_kernel(std::move(traits), [](const Launch&) {});
   // Shared, as a plan has tables.
   const auto lines = std::make_shared<const FftLines<In, Out>>(
-      FftLines<In, Out>{in, out, LineTransform(op.kind, op.n, static_cast<float>(op.scale))});
+      FftLines<In, Out>{in, out, LineTransform(op.kind, op.n)});
   Carver measure;
   lines->carve(measure);
   const std::int64_t columns = std::min(in.inner, kColumns);
