@@ -451,7 +451,7 @@ std::vector<Refused> refused_calls() {
   add_refused_models(all);
   add_refused_axes(all);
   add_arrays(all);
-  return all;
+  return with_families(std::move(all), &FamilyRows::refused);
 }
 
 }  // namespace heddle::test

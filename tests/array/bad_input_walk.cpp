@@ -178,7 +178,7 @@ void add_reductions(std::vector<Walked>& all) {
   add_reduction<Whole, ByAxes>(all, "max", max, max);
   add_reduction<Whole, ByAxes>(all, "min", min, min);
   add_reduction<Whole, ByAxes>(all, "prod", prod, prod);
-  add_one(all, "softmax", "f32[2, 256]", [](const Arrays& in) { return softmax(in[0]); });
+  add_one(all, "softmax", "f32[2, 256]", [](const Arrays& in) { return softmax(in[0], -1); });
   add_one(all, "softmax", "f32[2, 3]", [](const Arrays& in) { return softmax(in[0], 0); });
 }
 
@@ -272,6 +272,11 @@ void add_arrays(std::vector<Walked>& all) {
 
 }  // namespace
 
+std::vector<FamilyRows>& Family::all() {
+  static std::vector<FamilyRows> families;
+  return families;
+}
+
 std::vector<Walked> walked_functions() {
   std::vector<Walked> all;
   add_unary(all);
@@ -282,11 +287,11 @@ std::vector<Walked> walked_functions() {
   add_llm(all);
   add_walked_axes(all);
   add_arrays(all);
-  return all;
+  return with_families(std::move(all), &FamilyRows::walked);
 }
 
 std::vector<TakesAxis> functions_of_an_axis() {
-  return {
+  std::vector<TakesAxis> rows = {
       {"flatten", [](const Array& x, int axis) { flatten(x, axis); }, true},
       {"flatten", [](const Array& x, int axis) { flatten(x, 0, axis); }, true},
       {"swapaxes", [](const Array& x, int axis) { swapaxes(x, axis, -1); }},
@@ -346,10 +351,11 @@ std::vector<TakesAxis> functions_of_an_axis() {
        }},
       {"shape", [](const Array& x, int axis) { x.shape(axis); }},
   };
+  return with_families(std::move(rows), &FamilyRows::of_an_axis);
 }
 
 std::vector<TakesAxes> functions_of_axes() {
-  return {
+  std::vector<TakesAxes> rows = {
       {"transpose", [](const Array& x, const Dims& axes) { transpose(x, axes); }},
       {"squeeze",
        [](const Array& x, const Dims& axes) {
@@ -365,6 +371,7 @@ std::vector<TakesAxes> functions_of_axes() {
       {"pad", [](const Array& x,
                  const Dims& axes) { pad(x, axes, Dims(axes.size(), 1), Dims(axes.size(), 1)); }},
   };
+  return with_families(std::move(rows), &FamilyRows::of_axes);
 }
 
 }  // namespace heddle::test

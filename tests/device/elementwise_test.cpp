@@ -7,7 +7,7 @@ namespace {
 class Elementwise : public OnDevice {};
 HEDDLE_ON_DEVICES(Elementwise);
 
-constexpr int kUnaryKinds = static_cast<int>(UnaryKind::isfinite) + 1;
+constexpr int kUnaryKinds = static_cast<int>(UnaryKind::imag) + 1;
 constexpr int kBinaryKinds = static_cast<int>(BinaryKind::right_shift) + 1;
 constexpr int kCompareKinds = static_cast<int>(CompareKind::greater_equal) + 1;
 
