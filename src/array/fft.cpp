@@ -61,7 +61,7 @@ Array over_axes(const Transform& transform, const Array& a, const Dims& n, const
 Array transformed(const Transform& transform, const Arg& a, const Dims& n, const Dims& axes,
                   FFTNorm norm) {
   return within(transform.function, a, [&]() -> Array {
-    require(a.ndim() > 0, ErrorCode::invalid_argument,
+    require(a.ndim() > 0 || !axes.empty(), ErrorCode::invalid_argument,
             "{}: {} is a scalar, which has no axis to transform", transform.function, a.spec());
     require(n.size() == axes.size(), ErrorCode::invalid_argument,
             "{}: lengths {} do not fit axes {}", transform.function, n, axes);
@@ -97,23 +97,15 @@ Dims all_axes(const Arg& a) {
   return axes;
 }
 
-/// Elements from `first` on come first along the axis.
-Array turned_round(const Array& x, std::size_t axis, std::int64_t first) {
-  if (first == 0 || first == x.shape()[axis]) return x;
-  const std::vector<Array> parts =
-      split(x, std::vector<std::int64_t>{first}, static_cast<int>(axis));
-  return concatenate({parts[1], parts[0]}, static_cast<int>(axis));
-}
-
-/// `up` moves by half the extent, rounded up.
-Array shifted(const char* function, const Arg& a, const Dims& axes, bool up) {
+/// Rolled by half the extents, in the direction of `sign`.
+Array shifted(const char* function, const Arg& a, const Dims& axes, int sign) {
   return within(function, a, [&]() -> Array {
-    Array x = a;
+    if (axes.empty()) return a;
+    Dims shifts;
     for (const std::int64_t axis : sorted_axes(axes, a.ndim(), function)) {
-      const auto at = static_cast<std::size_t>(axis);
-      x = turned_round(x, at, (a.shape()[at] + (up ? 1 : 0)) / 2);
+      shifts.push_back(sign * (a.shape()[static_cast<std::size_t>(axis)] / 2));
     }
-    return x;
+    return roll(a, shifts, sorted_axes(axes, a.ndim(), function));
   });
 }
 
@@ -214,16 +206,16 @@ Array irfftn(const Arg& a, FFTNorm norm) {
 }
 
 Array fftshift(const Arg& a, const Dims& axes) {
-  return shifted("fftshift", a, axes, true);
+  return shifted("fftshift", a, axes, 1);
 }
 Array fftshift(const Arg& a) {
-  return shifted("fftshift", a, all_axes(a), true);
+  return shifted("fftshift", a, all_axes(a), 1);
 }
 Array ifftshift(const Arg& a, const Dims& axes) {
-  return shifted("ifftshift", a, axes, false);
+  return shifted("ifftshift", a, axes, -1);
 }
 Array ifftshift(const Arg& a) {
-  return shifted("ifftshift", a, all_axes(a), false);
+  return shifted("ifftshift", a, all_axes(a), -1);
 }
 
 namespace {

@@ -23,13 +23,6 @@ bool reads_upper(const char* function, const std::string& triangle) {
   return triangle == "U";
 }
 
-/// [M, N], true where the column lies `above` the diagonal or, without, on it.
-Array where_columns(std::int64_t rows, std::int64_t columns, bool above) {
-  const Array i = expand_dims(arange(static_cast<double>(rows), DType::i64), 1);
-  const Array j = arange(static_cast<double>(columns), DType::i64);
-  return above ? greater(j, i) : equal(j, i);
-}
-
 /// The first `rows` rows and `columns` columns of each matrix.
 Array corner(const Array& a, std::int64_t rows, std::int64_t columns) {
   Dims stop = a.shape();
@@ -45,20 +38,6 @@ Array typed_zero(DType dtype) {
 double epsilon(DType dtype) {
   return dtype == DType::f64 ? std::numeric_limits<double>::epsilon()
                              : std::numeric_limits<float>::epsilon();
-}
-
-/// [..., K] of [..., M, N] that lies contiguously.
-Array diagonal_of(const Array& a) {
-  const Dims whole = contiguous_strides(a.shape());
-  Shape shape;
-  Dims strides;
-  for (std::size_t i = 0; i + 2 < a.ndim(); ++i) {
-    shape.push_back(a.shape()[i]);
-    strides.push_back(whole[i]);
-  }
-  shape.push_back(std::min(a.shape(-2), a.shape(-1)));
-  strides.push_back(a.shape(-1) + 1);
-  return as_strided(a, shape, strides, 0);
 }
 
 /// Square matrices in f32 or f64, of any real type.
@@ -80,7 +59,8 @@ Determinant determinant_of(const Array& a) {
   const Array moved =
       sum(not_equal(pivots, arange(static_cast<double>(a.shape(-1)), DType::u32)), -1);
   const Array odd = remainder(moved, Array(2));
-  return {diagonal_of(both), astype(subtract(Array(1), multiply(Array(2), odd)), a.dtype())};
+  return {diagonal(both, 0, -2, -1),
+          astype(subtract(Array(1), multiply(Array(2), odd)), a.dtype())};
 }
 
 DType result_type(const Arg& a) {
@@ -145,11 +125,8 @@ std::vector<Array> lu(const Arg& a) {
   return within("lu", a, [&]() -> std::vector<Array> {
     const std::vector<Array> parts = factors(FactorKind::lu, a);
     const std::int64_t m = a.shape(-2), n = a.shape(-1), k = std::min(m, n);
-    const Array zero = typed_zero(a.dtype()), one = astype(Array(1), a.dtype());
-    const Array below = corner(parts[0], m, k), above = corner(parts[0], k, n);
-    const Array l = where(where_columns(m, k, true), zero, below);
-    return {parts[2], where(where_columns(m, k, false), one, l),
-            where(swapaxes(where_columns(n, k, true), 0, 1), zero, above)};
+    const Array ones = eye(static_cast<int>(m), static_cast<int>(k), 0, a.dtype());
+    return {parts[2], add(tril(corner(parts[0], m, k), -1), ones), triu(corner(parts[0], k, n))};
   });
 }
 

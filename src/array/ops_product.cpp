@@ -108,7 +108,7 @@ Array kron(const Arg& a, const Arg& b) {
       return axis < missing ? 1 : x.shape()[axis - missing];
     };
     for (std::size_t i = 0; i < rank; ++i) {
-      needed += extent(a, i) == 1 || extent(b, i) == 1 ? 1 : 2;
+      needed += (extent(a, i) != 1) + (extent(b, i) != 1);
     }
     require(needed <= kMaxRank, ErrorCode::invalid_argument,
             "kron: {} and {} have {} axes of more than one element together; at most {}", a.spec(),
@@ -120,9 +120,8 @@ Array kron(const Arg& a, const Arg& b) {
       require(!__builtin_mul_overflow(m, n, &both), ErrorCode::invalid_argument,
               "kron: {} and {}: the extent of axis {} overflows", a.spec(), b.spec(), i);
       result.push_back(both);
-      wide_a.push_back(m);
-      if (m != 1 && n != 1) wide_a.push_back(1), wide_b.push_back(1);
-      wide_b.push_back(n);
+      if (m != 1) wide_a.push_back(m), wide_b.push_back(1);
+      if (n != 1) wide_a.push_back(1), wide_b.push_back(n);
     }
     return reshape(multiply(reshape(a, wide_a), reshape(b, wide_b)), result);
   });
@@ -177,9 +176,8 @@ Array vecdot(const Arg& a, const Arg& b, int axis) {
     const Array right = moveaxis(b, static_cast<int>(at_b), -1);
     const DType dtype = promote_types(a.dtype(), b.dtype());
     if (!is_floating(dtype) && dtype != DType::complex64) return sum(multiply(left, right), -1);
-    const bool complex = a.dtype() == DType::complex64;
-    const Array rows = complex ? heddle::apply(Unary{UnaryKind::conjugate}, {left}) : left;
-    const Array product = matmul(expand_dims(rows, -2), expand_dims(right, -1));
+    const Array rows = expand_dims(conjugate(left), -2);
+    const Array product = matmul(rows, expand_dims(right, -1));
     return squeeze(product, {-2, -1});
   });
 }
