@@ -107,8 +107,7 @@ Array mean_pool(const Arg& a, const Dims& window, const Dims& stride = {}, const
 Array resize(const Arg& a, const Dims& size, ResizeKind kind = ResizeKind::nearest,
              bool align_corners = false);
 
-// ---- Products
-Array matmul(const Arg& a, const Arg& b);
+// ---- Products of rows and weights
 /// x w^T for weights [out, in] of any float or block type, in f32; several weights share one
 /// reading (and one rounding) of x.
 Array linear(const Arg& x, const Arg& weight);

@@ -294,22 +294,6 @@ Array softmax(const Arg& a, const Dims& axes, bool) {
 
 // ---- Products
 
-Array matmul(const Arg& a, const Arg& b) {
-  return within("matmul", a, [&]() -> Array {
-    require(a.ndim() > 0 && b.ndim() > 0, ErrorCode::invalid_argument,
-            "matmul: {} and {}: scalars have no product of matrices", a.spec(), b.spec());
-
-    const DType dtype = promote_types(a.dtype(), b.dtype());
-    const Array left = a.ndim() == 1 ? expand_dims(a, 0) : a.array();
-    const Array right = b.ndim() == 1 ? expand_dims(b, 1) : b.array();
-    Array product = heddle::apply(Matmul{}, {astype(left, dtype), astype(right, dtype)});
-    Dims added;
-    if (a.ndim() == 1) added.push_back(-2);
-    if (b.ndim() == 1) added.push_back(-1);
-    return squeeze(product, added);
-  });
-}
-
 std::vector<Array> linear(const Arg& x, const std::vector<Array>& weights) {
   return within("linear", x, [&]() -> std::vector<Array> {
     std::vector<Array> inputs = {is_floating(x.dtype()) ? astype(x, DType::f32) : x.array()};

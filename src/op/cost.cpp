@@ -96,6 +96,62 @@ double pool_operations(const Pool& op) {
   return taps;
 }
 
+/// Operations of one matrix, for matrices that are alike: the usual counts of LAPACK's working
+/// notes, and for what iterates about as many as it takes.
+double factor_operations(const Factor& op, Inputs in) {
+  const Shape& shape = in[0].shape;
+  const auto m = static_cast<double>(shape[shape.size() - 2]);
+  const auto n = static_cast<double>(shape.back());
+  const double k = std::min(m, n), most = std::max(m, n);
+  switch (op.kind) {
+    case FactorKind::cholesky:
+    case FactorKind::triangular_inverse:
+      return n * n * n / 3;
+    case FactorKind::inverse:
+      return 2 * n * n * n;
+    case FactorKind::lu:
+      return k * k * (most - k / 3);
+    case FactorKind::qr:
+      return 4 * k * k * (most - k / 3);
+    case FactorKind::svd:
+      return op.vectors ? 12 * most * most * k : 4 * most * k * k;
+    case FactorKind::eigh:
+      return (op.vectors ? 9 : 4.0 / 3) * n * n * n;
+    case FactorKind::eig:
+      return (op.vectors ? 25 : 10) * n * n * n;
+  }
+  return 0;
+}
+
+double matrices(const TensorSpec& spec) {
+  double product = 1;
+  for (std::size_t i = 0; i + 2 < spec.shape.size(); ++i) {
+    product *= static_cast<double>(spec.shape[i]);
+  }
+  return product;
+}
+
+double solve_operations(const Solve& op, Inputs in) {
+  const auto n = static_cast<double>(in[0].shape.back());
+  const double factoring = op.triangular ? 0 : 2 * n * n * n / 3;
+  const double substitutions = op.triangular ? 1 : 2;
+  return matrices(in[0]) * factoring + substitutions * n * count(in[1]);
+}
+
+/// Five for each element and doubling, of the complex line or half of them for a real one.
+double fft_operations(const Fft& op, Inputs in, Inputs out) {
+  const double n = static_cast<double>(op.n);
+  const bool real = op.kind == FftKind::real_forward || op.kind == FftKind::real_inverse;
+  const TensorSpec& whole = op.kind == FftKind::real_inverse ? out[0] : in[0];
+  return (real ? 2.5 : 5) * count(whole) * std::log2(std::max(n, 2.0));
+}
+
+double hadamard_operations(Inputs in) {
+  const std::int64_t n = in[0].shape.back(), m = hadamard_order(n);
+  const double steps = std::log2(static_cast<double>(n / m)) + (m > 1 ? static_cast<double>(m) : 0);
+  return count(in[0]) * (steps + 1);
+}
+
 /// Experts that tokens choose are data; this takes as many as there are tokens.
 Cost grouped_linear_cost(Inputs in, Inputs out) {
   const auto tokens = static_cast<double>(in[0].shape[0]);
@@ -172,6 +228,12 @@ Cost cost(const Op& op, Inputs in, Inputs out) {
             return whole(in, out, operations);
           },
           [&](const GroupedLinear&) { return grouped_linear_cost(in, out); },
+          [&](const Factor& o) {
+            return whole(in, out, matrices(in[0]) * factor_operations(o, in));
+          },
+          [&](const Solve& o) { return whole(in, out, solve_operations(o, in)); },
+          [&](const Fft& o) { return whole(in, out, fft_operations(o, in, out)); },
+          [&](const Hadamard&) { return whole(in, out, hadamard_operations(in)); },
           [&](const Conv&) {
             const double taps =
                 in[1].shape[0] == 0 ? 0 : count(in[1]) / static_cast<double>(in[1].shape[0]);

@@ -262,7 +262,7 @@ Specs infer_op(const Matmul&, const Operands& in) {
   in.check_count(2, "a, b");
   in.check_min_rank(0, 2, "a");
   in.check_min_rank(1, 2, "b");
-  in.check_floating(0, "a");
+  in.check_kind(0, kFloat | kComplex);
   in.check_one_dtype();
   const Shape& a = in[0].shape;
   const Shape& b = in[1].shape;

@@ -36,6 +36,11 @@ bool has_rows_besides_last(const TensorSpec& spec) {
   return spec.shape.size() >= 2;
 }
 
+/// Whether rows survive an op that works on matrices.
+bool has_rows_besides_matrix(const TensorSpec& spec) {
+  return spec.shape.size() >= 3;
+}
+
 bool slice_keeps_rows(const Slice& op, const TensorSpec& in) {
   return has_rows(in) && op.start[0] == 0 && op.stop[0] == in.shape[0] && op.step[0] == 1;
 }
@@ -159,6 +164,10 @@ bool is_row_operand(const Op& op, std::size_t operand, std::span<const TensorSpe
           [&](const Matmul&) { return matmul_row_operand(operand, in); },
           [&](const Linear&) { return operand == 0 && has_rows_besides_last(in[0]); },
           [&](const GroupedLinear&) { return operand != 1; },
+          [&](const Factor&) { return has_rows_besides_matrix(in[0]); },
+          [&](const Solve&) { return has_rows_besides_matrix(in[0]); },
+          [&](const Fft& o) { return o.axis != 0; },
+          [&](const Hadamard&) { return has_rows_besides_last(in[0]); },
           [&](const Conv&) { return operand == 0; },
           [&](const Im2col&) { return true; },
           [&](const Pool&) { return true; },

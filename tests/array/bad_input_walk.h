@@ -17,7 +17,7 @@ struct Walked {
   std::string function;  // as declared: "sum", "operator+", "fast::rms_norm"
   const char* operands;  // that suit it, as specs() reads them
   std::function<Arrays(const Arrays& in)> call;
-  bool by_data = false;  // takes indices: what lies outside fails when it is evaluated
+  bool by_data = false;  // takes indices, or factors: what does not do fails when it is evaluated
 };
 
 /// A function that is given an axis of f32[2, 3], or axes.

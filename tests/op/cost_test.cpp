@@ -25,6 +25,25 @@ TEST(Cost, Products) {
   EXPECT_EQ(c.operations, 2.0 * 5 * 2 * 3 * 4);
 }
 
+TEST(Cost, FactorsCountTheirMatrices) {
+  const Cost one = cost_of(Factor{FactorKind::inverse}, "f32[30, 30]");
+  EXPECT_EQ(one.operations, 2.0 * 30 * 30 * 30);
+  EXPECT_EQ(one.bytes, 2 * 4 * 900);
+  EXPECT_EQ(cost_of(Factor{FactorKind::inverse}, "f32[4, 5, 30, 30]").operations,
+            20 * one.operations);
+  EXPECT_LT(cost_of(Factor{FactorKind::svd, false, false}, "f32[30, 20]").operations,
+            cost_of(Factor{FactorKind::svd}, "f32[30, 20]").operations);
+  EXPECT_EQ(cost_of(Solve{true}, "f32[7, 8, 8], f32[7, 8, 3]").operations, 8.0 * 7 * 8 * 3);
+}
+
+TEST(Cost, TransformsTakeTheLogarithm) {
+  EXPECT_EQ(cost_of(Fft{FftKind::forward, 1, 1024}, "complex64[3, 1024]").operations,
+            5.0 * 3 * 1024 * 10);
+  EXPECT_EQ(cost_of(Fft{FftKind::real_forward, 1, 1024}, "f32[3, 1024]").operations,
+            2.5 * 3 * 1024 * 10);
+  EXPECT_EQ(cost_of(Hadamard{}, "f32[3, 1024]").operations, 3.0 * 1024 * 11);
+}
+
 TEST(Cost, RowsChosenByDataCountAlone) {
   EXPECT_EQ(cost_of(GatherRows{DType::f32}, "q8_0[1000, 32], i32[3]").bytes,
             3 * 34 + 3 * 4 + 3 * 32 * 4);

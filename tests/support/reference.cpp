@@ -323,6 +323,7 @@ std::vector<Values> reference(const Op& op, const std::vector<Values>& in) {
   if (std::vector<Values> spatial = reference_spatial(op, in); !spatial.empty()) return spatial;
   if (std::vector<Values> rows = reference_rows(op, in); !rows.empty()) return rows;
   if (std::vector<Values> products = reference_products(op, in); !products.empty()) return products;
+  if (std::vector<Values> linalg = reference_linalg(op, in); !linalg.empty()) return linalg;
   throw std::logic_error("reference: no meaning for " + to_string(op));
 }
 

@@ -69,5 +69,7 @@ std::vector<Values> reference_axis(const Op& op, const std::vector<Values>& inpu
 std::vector<Values> reference_spatial(const Op& op, const std::vector<Values>& inputs);
 std::vector<Values> reference_rows(const Op& op, const std::vector<Values>& inputs);
 std::vector<Values> reference_products(const Op& op, const std::vector<Values>& inputs);
+/// Factors only where they are unique.
+std::vector<Values> reference_linalg(const Op& op, const std::vector<Values>& inputs);
 
 }  // namespace heddle::test

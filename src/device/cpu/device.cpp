@@ -136,6 +136,10 @@ constexpr PrepareFamily family() {
   if constexpr (one_of<T, Repack>) return prepare_repack;
   if constexpr (one_of<T, Linear>) return prepare_linear;
   if constexpr (one_of<T, Matmul>) return prepare_matmul;
+  if constexpr (one_of<T, Factor>) return prepare_factor;
+  if constexpr (one_of<T, Solve>) return prepare_solve;
+  if constexpr (one_of<T, Fft>) return prepare_fft;
+  if constexpr (one_of<T, Hadamard>) return prepare_hadamard;
   if constexpr (one_of<T, Attention>) return prepare_attention;
   if constexpr (one_of<T, Attend>) return prepare_attend;
   return nullptr;  // leaves and views: nothing to compute

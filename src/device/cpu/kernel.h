@@ -83,6 +83,10 @@ Prepared prepare_rope(const PrepareArgs&);       // rope, rope_table, rope_write
 Prepared prepare_repack(const PrepareArgs&);     // repack
 Prepared prepare_linear(const PrepareArgs&);     // linear, all weight types and layouts
 Prepared prepare_matmul(const PrepareArgs&);     // matmul
+Prepared prepare_factor(const PrepareArgs&);
+Prepared prepare_solve(const PrepareArgs&);
+Prepared prepare_fft(const PrepareArgs&);
+Prepared prepare_hadamard(const PrepareArgs&);
 Prepared prepare_attention(const PrepareArgs&);  // attention
 Prepared prepare_attend(const PrepareArgs&);     // attend
 
