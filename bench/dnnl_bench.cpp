@@ -13,6 +13,7 @@
 #include <cstring>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string>
+#include <thread>
 #include <unordered_map>
 
 #include "base/system.h"
@@ -185,7 +186,10 @@ std::vector<Case> all_cases() {
 
 // ---- Measuring
 
+/// Both pools' threads spin for a while after their work, in the other's way: they are waited for.
 double seconds_of(int runs, const auto& body) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  body();
   return seconds([&] {
            for (int i = 0; i < runs; ++i) body();
          }) /

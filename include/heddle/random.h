@@ -18,7 +18,8 @@
 
 #include "heddle/array.h"
 
-namespace heddle::random {
+namespace heddle {
+namespace random {
 
 using Key = std::optional<Array>;
 using Where = std::source_location;
@@ -116,4 +117,5 @@ Array permutation(const Array& x, int axis = 0, const Key& key = std::nullopt,
                   Where where = Where::current());
 Array permutation(int x, const Key& key = std::nullopt, Where where = Where::current());
 
-}  // namespace heddle::random
+}  // namespace random
+}  // namespace heddle

@@ -68,7 +68,7 @@ std::filesystem::path with_extension(std::filesystem::path file, const std::stri
 }
 
 NpyContents npy_contents(const Array& array) {
-  require(npy::has(array.dtype()), ErrorCode::invalid_argument,
+  require(!is_block(array.dtype()), ErrorCode::invalid_argument,
           "{} is of a block type, which .npy lacks; dequantize it, or save it as .gguf",
           to_string(array.spec()));
   View view = host_view(array);

@@ -158,7 +158,7 @@ std::string_view take(std::string_view& rest, std::size_t count, const std::stri
 }  // namespace
 
 bool has(DType dtype) noexcept {
-  return descriptor(dtype).has_value();
+  return dtype != DType::bf16 && descriptor(dtype).has_value();
 }
 
 std::string header(const TensorSpec& spec, bool column_major) {

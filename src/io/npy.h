@@ -11,12 +11,12 @@
 
 namespace heddle::npy {
 
-/// Whether .npy has the type: all plain ones. bf16 is "<V2", two bytes that NumPy alone knows
-/// nothing of; MLX and ml_dtypes write and read it so.
+/// Whether NumPy has the type: all plain ones but bf16.
 bool has(DType dtype) noexcept;
 
-/// What a file of version 1.0 begins with, for a tensor of such a type; its length is a multiple of
-/// 64.
+/// What a file of version 1.0 begins with, for a tensor of any plain type; its length is a multiple
+/// of 64. bf16 is "<V2", two bytes that NumPy alone knows nothing of; MLX and ml_dtypes write and
+/// read it so.
 std::string header(const TensorSpec& spec, bool column_major = false);
 
 /// A file's header, and where its data begins.

@@ -20,7 +20,7 @@ void save_members(const char* function, const std::filesystem::path& file, const
                   bool deflated) {
   const SortedArrays sorted = sorted_arrays(arrays);
   for (const auto& [name, array] : sorted) {
-    require(npy::has(array->dtype()), ErrorCode::invalid_argument,
+    require(!is_block(array->dtype()), ErrorCode::invalid_argument,
             "{}: {}: {} is of a block type, which .npy lacks; dequantize it, or save it as .gguf",
             function, gguf::quote_name(*name), to_string(array->spec()));
     require(name->size() + kMember.size() <= zip::kMostName, ErrorCode::invalid_argument,

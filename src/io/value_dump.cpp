@@ -112,8 +112,7 @@ void ValueDump::write(std::uint64_t run, const ObservedRecord& record, const Obs
   require(!error, ErrorCode::io, "{}: cannot make the directory: {}",
           (options_.directory / folder).string(), error.message());
   const fs::path path = options_.directory / dumped.file;
-  const bool half = value.spec.dtype == DType::f16 || value.spec.dtype == DType::bf16;
-  const bool stays = npy::has(value.spec.dtype) && !half;
+  const bool stays = npy::has(value.spec.dtype) && value.spec.dtype != DType::f16;
   if (stays) {
     npy::write(path, value.spec, value.bytes);
   } else {

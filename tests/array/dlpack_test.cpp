@@ -291,7 +291,9 @@ TEST(DlpackOut, EveryTypeAndLayoutComesBack) {
       const Array back = from_dlpack(to_dlpack_versioned(shaped));
       EXPECT_EQ(back.spec(), shaped.spec());
       EXPECT_EQ(back.to_bytes(), shaped.to_bytes()) << to_string(shaped.spec());
-      if (shaped.size() > 0) EXPECT_EQ(back.view().host(), shaped.view().host());
+      if (shaped.size() > 0) {
+        EXPECT_EQ(back.view().host(), shaped.view().host());
+      }
       EXPECT_EQ(from_dlpack(to_dlpack(shaped)).to_bytes(), shaped.to_bytes());
     }
   }

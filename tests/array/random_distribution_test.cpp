@@ -155,6 +155,55 @@ TEST(RandomDistribution, RandintIsEven) {
   for (const int count : counts) EXPECT_NEAR(count, kCount, 5 * std::sqrt(kCount));
 }
 
+TEST(RandomDistribution, MultivariateNormal) {
+  const Array mean(std::vector<float>{1, -2, 3}, {3});
+  const std::vector<double> cov{4, 1, -0.5, 1, 2, 0.25, -0.5, 0.25, 1};
+  const Array covariance = astype(Array(cov, {3, 3}), DType::f32);
+  const Array sample =
+      random::multivariate_normal(mean, covariance, {kCount}, DType::f32, random::key(16));
+  EXPECT_EQ(sample.spec(), (TensorSpec{DType::f32, {kCount, 3}}));
+  const std::vector<double> means = doubles(heddle::mean(sample, 0));
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(means[i], doubles(mean)[i], 0.04);
+  const Array centred = sample - mean;
+  const std::vector<double> got =
+      doubles(matmul(transpose(centred), centred) / static_cast<float>(kCount));
+  for (std::size_t i = 0; i < 9; ++i) EXPECT_NEAR(got[i], cov[i], 0.08) << i;
+  // A covariance without an inverse; leading axes and the shape broadcast.
+  const Array flat = random::multivariate_normal(zeros({2, 1, 2}), ones({3, 2, 2}), {5, 1, 3},
+                                                 DType::f32, random::key(17));
+  EXPECT_EQ(flat.shape(), Shape({5, 2, 3, 2}));
+  for (const Array& pair : split(flat, 5)) {
+    const std::vector<double> values = doubles(pair);
+    for (std::size_t i = 0; i < values.size(); i += 2) {
+      EXPECT_NEAR(values[i], values[i + 1], 1e-4);
+    }
+  }
+}
+
+TEST(RandomDistribution, Permutation) {
+  const auto order = values<std::uint32_t>(random::permutation(1000, random::key(18)));
+  std::vector<std::uint32_t> sorted = order;
+  std::sort(sorted.begin(), sorted.end());
+  for (std::uint32_t i = 0; i < 1000; ++i) ASSERT_EQ(sorted[i], i);
+  EXPECT_NE(order, sorted);
+  EXPECT_EQ(random::permutation(0).spec(), (TensorSpec{DType::u32, {0}}));
+  const Array x = reshape(arange(12, DType::i32), {3, 4});
+  const Array columns = random::permutation(x, 1, random::key(19));
+  EXPECT_EQ(columns.spec(), x.spec());
+  const std::vector<int> first = values<int>(slice(columns, {0, 0}, {1, 4}));
+  for (int row = 1; row < 3; ++row) {
+    const std::vector<int> other = values<int>(slice(columns, {row, 0}, {row + 1, 4}));
+    for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(other[i], first[i] + 4 * row);
+  }
+  // Where the first element goes: everywhere alike.
+  std::vector<int> counts(8, 0);
+  for (int i = 0; i < 4000; ++i) {
+    const auto small = values<std::uint32_t>(random::permutation(8, random::key(100 + i)));
+    ++counts[static_cast<std::size_t>(std::find(small.begin(), small.end(), 0u) - small.begin())];
+  }
+  for (const int count : counts) EXPECT_NEAR(count, 500, 5 * std::sqrt(500.0));
+}
+
 TEST(RandomDistribution, Categorical) {
   const std::vector<float> chances{0.1f, 0.2f, 0.3f, 0.4f};
   const Array logits = log(Array(chances, {1, 4})) + 2.5f;
