@@ -5,6 +5,7 @@ find_package(spdlog REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(dnnl REQUIRED)
+find_package(ZLIB REQUIRED)
 find_package(Boost 1.74 REQUIRED)  # headers only: Asio and Beast, for the server
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8>=10.40)

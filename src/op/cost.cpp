@@ -39,6 +39,7 @@ constexpr double kSoftmaxOperations = 4;    // subtract, exp, add, scale
 constexpr double kRmsNormOperations = 4;    // square, add, scale, weight
 constexpr double kLayerNormOperations = 7;  // and mean, difference, bias
 constexpr double kStateOperations = 7;      // exp, its product, two of the input, three sums
+constexpr double kThreefryOperations = 36;  // for a word: half of twenty rounds and five additions
 constexpr double kRopeOperations = 3;       // four products and two sums a pair
 
 double norm_operations(Inputs in, double each) {
@@ -242,6 +243,10 @@ Cost cost(const Op& op, Inputs in, Inputs out) {
           [&](const Im2col&) { return whole(in, out, 0); },
           [&](const Pool& o) { return whole(in, out, count(out[0]) * pool_operations(o)); },
           [&](const Resize& o) { return whole(in, out, count(out[0]) * resize_operations(o)); },
+          [&](const RandomBits& o) {
+            return whole(in, out,
+                         kThreefryOperations / 4 * static_cast<double>(o.width) * count(out[0]));
+          },
           [&](const SelectiveScan&) {
             return whole(in, out,
                          kStateOperations * count(in[0]) * static_cast<double>(in[2].shape[1]));

@@ -177,6 +177,7 @@ bool is_row_operand(const Op& op, std::size_t operand, std::span<const TensorSpe
           [&](const RopeWriteRows& o) { return rope_write_row_operand(o, operand); },
           [&](const Attention& o) { return attention_row_operand(o, operand, in); },
           [&](const Attend&) { return operand == 0 || operand == 4 || operand == 5; },
+          [&](const RandomBits&) { return has_rows_besides_last(in[0]); },
           [&](const SelectiveScan& o) { return operand != 2 && (!o.has_d || operand != 5); },
           [](const auto&) {
             return false;

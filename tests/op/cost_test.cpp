@@ -56,6 +56,12 @@ TEST(Cost, MovedBytesCountBothWays) {
   EXPECT_EQ(cost_of(SliceUpdate{{0}, {3}, {1}}, "f32[1000], f32[3]").bytes, 24);
 }
 
+TEST(Cost, RandomBitsCountTheirWords) {
+  const Cost c = cost_of(RandomBits{{1000}, 2}, "u32[3, 2]");
+  EXPECT_EQ(c.bytes, 3 * 8 + 3 * 1000 * 2);
+  EXPECT_EQ(c.operations, 3 * 500 * 36.0);
+}
+
 TEST(Cost, ViewsAndLeavesAreFree) {
   for (const Example& example : examples()) {
     const Cost c = cost_of(example.op, example.inputs);

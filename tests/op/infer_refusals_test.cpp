@@ -406,10 +406,25 @@ std::vector<Refusal> linear_algebra() {
   };
 }
 
+std::vector<Refusal> random_bits() {
+  return {
+      {RandomBits{{3}, 4}, "", "takes 1 input (keys), but was given 0"},
+      {RandomBits{{3}, 4}, "i32[2]", "keys are i32[2]; they must be u32[..., 2]"},
+      {RandomBits{{3}, 4}, "u32[]", "keys are u32[]"},
+      {RandomBits{{3}, 4}, "u32[2, 3]", "keys are u32[2, 3]"},
+      {RandomBits{{3}, 3}, "u32[2]", "a width of 3 bytes; it must be 1, 2, 4 or 8"},
+      {RandomBits{{3}, -1}, "u32[2]", "a width of -1 bytes"},
+      {RandomBits{{-3}, 4}, "u32[2]", "negative"},
+      {RandomBits{{kHuge, 4}, 1}, "u32[2]", "overflow"},
+      {RandomBits{{kHuge}, 4}, "u32[0, 2]", "overflow"},
+      {RandomBits{{1, 1, 1, 1, 1}, 4}, "u32[1, 1, 1, 1, 2]", "9 dimensions"},
+  };
+}
+
 std::vector<Refusal> all_refusals() {
   std::vector<Refusal> all;
   for (auto* group : {leaves_and_views, movement, arithmetic, along_axes, spatial, attention,
-                      state_spaces, linear_algebra}) {
+                      state_spaces, linear_algebra, random_bits}) {
     for (Refusal& refusal : group()) all.push_back(std::move(refusal));
   }
   return all;

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "heddle/half.h"
+#include "support/reference_random.h"
 #include "tensor/block_panels.h"
 #include "tensor/blocks.h"
 
@@ -324,6 +325,7 @@ std::vector<Values> reference(const Op& op, const std::vector<Values>& in) {
   if (std::vector<Values> rows = reference_rows(op, in); !rows.empty()) return rows;
   if (std::vector<Values> products = reference_products(op, in); !products.empty()) return products;
   if (std::vector<Values> linalg = reference_linalg(op, in); !linalg.empty()) return linalg;
+  if (std::vector<Values> random = reference_random(op, in); !random.empty()) return random;
   throw std::logic_error("reference: no meaning for " + to_string(op));
 }
 

@@ -7,6 +7,7 @@
 #include "base/system.h"
 #include "device/cpu/isa.h"
 #include "device/cpu/kernel.h"
+#include "device/cpu/random_bits.h"
 #include "device/cpu/stream.h"
 #include "device/sanitizer.h"
 #include "heddle/memory.h"
@@ -142,6 +143,7 @@ constexpr PrepareFamily family() {
   if constexpr (one_of<T, Hadamard>) return prepare_hadamard;
   if constexpr (one_of<T, Attention>) return prepare_attention;
   if constexpr (one_of<T, Attend>) return prepare_attend;
+  if constexpr (one_of<T, RandomBits>) return prepare_random_bits;
   return nullptr;  // leaves and views: nothing to compute
 }
 
