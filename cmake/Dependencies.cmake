@@ -9,6 +9,7 @@ find_package(Boost 1.74 REQUIRED)  # headers only: Asio and Beast, for the serve
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8>=10.40)
 pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
+pkg_check_modules(HWY_CONTRIB REQUIRED IMPORTED_TARGET libhwy-contrib)
 pkg_check_modules(LIBEDIT IMPORTED_TARGET libedit)  # for heddle chat, which also does without
 if(HEDDLE_TESTS)
   find_package(GTest REQUIRED)

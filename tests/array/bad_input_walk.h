@@ -43,8 +43,12 @@ std::vector<Refused> refused_calls();
 
 // Parts of these.
 void add_walked_axes(std::vector<Walked>& all);
+void add_walked_index(std::vector<Walked>& all);
 void add_refused_models(std::vector<Refused>& all);
 void add_refused_axes(std::vector<Refused>& all);
+void add_refused_index(std::vector<Refused>& all);
+void add_index_axes(std::vector<TakesAxis>& all);
+void add_index_axes(std::vector<TakesAxes>& all);
 
 /// Zeros of any type.
 Array zeros_of(const TensorSpec& spec);

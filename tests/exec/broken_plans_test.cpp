@@ -22,7 +22,7 @@ class BrokenPlans : public testing::Test {
     const Array t = softmax(softmax(s) + linear(h, w));
     k = write_rows(k, t, rows);
     v = write_rows(v, softmax(t), rows);
-    const Array g = softmax(take(k, rows)) + softmax(take(v, rows));
+    const Array g = softmax(take(k, rows, 0)) + softmax(take(v, rows, 0));
     const Array m = on(async_, [&] { return softmax(g) * s; });
     const Array last = softmax(m + t);
     builder.output("out", last);
