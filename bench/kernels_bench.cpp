@@ -160,6 +160,16 @@ void add_elementwise(std::vector<Case>& cases) {
     add("select" + type, Select{}, {flags, big, big});
   }
   const TensorSpec numbers{DType::f32, {kBytes / 4}};
+  for (int kind = 0; kind <= static_cast<int>(UnaryKind::arcsinh); ++kind) {
+    const auto unary = static_cast<UnaryKind>(kind);
+    using enum UnaryKind;  // inputs are from 1/2 to 3/2, where these are not numbers throughout
+    if (unary == arcsin || unary == arccos || unary == erfinv) continue;
+    add(fmt::format("unary {}", to_string(unary)), Unary{unary}, {numbers});
+  }
+  for (int kind = 0; kind <= static_cast<int>(BinaryKind::logical_or); ++kind) {
+    const auto binary = static_cast<BinaryKind>(kind);
+    add(fmt::format("binary {}", to_string(binary)), Binary{binary}, {numbers, numbers});
+  }
   add("gated_multiply f32", GatedMultiply{}, {numbers, numbers});
   for (const DType half : {DType::f16, DType::bf16}) {
     add("cast f32 to " + name_of_type(half), Cast{half}, {numbers});
@@ -187,7 +197,17 @@ void add_reductions(std::vector<Case>& cases) {
   add("max, last axis", Reduce{ReduceKind::max, {1}}, rows, Bound::read);
   add("arg_reduce, last axis", ArgReduce{ArgReduceKind::max, 1}, rows, Bound::read);
   add("top_k 40", TopK{40}, {128, kVocabulary}, Bound::read);
-  add("scan sum", Scan{ScanKind::sum, 1}, rows, Bound::copy);
+  for (const ReduceKind kind :
+       {ReduceKind::mean, ReduceKind::min, ReduceKind::prod, ReduceKind::all, ReduceKind::any}) {
+    add(fmt::format("{}, last axis", to_string(kind)), Reduce{kind, {1}}, rows, Bound::read);
+    add(fmt::format("{}, first axis", to_string(kind)), Reduce{kind, {0}}, rows, Bound::read);
+  }
+  add("sum, all", Reduce{ReduceKind::sum, {0, 1}}, rows, Bound::read);
+  for (int kind = 0; kind <= static_cast<int>(ScanKind::logaddexp); ++kind) {
+    const auto scan = static_cast<ScanKind>(kind);
+    add(fmt::format("scan {}", to_string(scan)), Scan{scan, 1}, rows, Bound::copy);
+    add(fmt::format("scan {}, first axis", to_string(scan)), Scan{scan, 0}, rows, Bound::copy);
+  }
   add("softmax", Softmax{}, rows, Bound::copy);
 }
 

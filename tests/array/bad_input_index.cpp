@@ -228,22 +228,20 @@ void refuse_slices(std::vector<Refused>& all) {
          [] { slice_update_prod(floats({3}), floats({4}), {0}, {3}); });
 }
 
-}  // namespace
-
-void add_walked_index(std::vector<Walked>& all) {
+void add_walked(std::vector<Walked>& all) {
   add_order(all);
   add_choice(all);
   add_slices(all);
   add_updates(all);
 }
 
-void add_refused_index(std::vector<Refused>& all) {
+void add_refused(std::vector<Refused>& all) {
   refuse_order(all);
   refuse_choice(all);
   refuse_slices(all);
 }
 
-void add_index_axes(std::vector<TakesAxis>& all) {
+void add_axis(std::vector<TakesAxis>& all) {
   const auto indices = [](const Array& x) { return zeros_of({DType::i32, x.shape()}); };
   const std::vector<TakesAxis> more = {
       {"argmax", [](const Array& x, int axis) { argmax(x, axis); }},
@@ -269,7 +267,7 @@ void add_index_axes(std::vector<TakesAxis>& all) {
   all.insert(all.end(), more.begin(), more.end());
 }
 
-void add_index_axes(std::vector<TakesAxes>& all) {
+void add_axes(std::vector<TakesAxes>& all) {
   const auto zeros = [](const Dims& axes) { return std::vector<Array>(axes.size(), Array(0)); };
   const auto start = [](const Dims& axes) {
     return ints({static_cast<std::int64_t>(axes.size())});
@@ -286,5 +284,9 @@ void add_index_axes(std::vector<TakesAxes>& all) {
   };
   all.insert(all.end(), more.begin(), more.end());
 }
+
+const Family kFamily({add_walked, add_axis, add_axes, add_refused});
+
+}  // namespace
 
 }  // namespace heddle::test

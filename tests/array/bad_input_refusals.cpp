@@ -443,9 +443,8 @@ std::vector<Refused> refused_calls() {
   add_elementwise(all);
   add_refused_models(all);
   add_refused_axes(all);
-  add_refused_index(all);
   add_arrays(all);
-  return all;
+  return with_families(std::move(all), &FamilyRows::refused);
 }
 
 }  // namespace heddle::test

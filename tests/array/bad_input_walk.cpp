@@ -176,7 +176,7 @@ void add_reductions(std::vector<Walked>& all) {
   add_reduction<Whole, ByAxes>(all, "max", max, max);
   add_reduction<Whole, ByAxes>(all, "min", min, min);
   add_reduction<Whole, ByAxes>(all, "prod", prod, prod);
-  add_one(all, "softmax", "f32[2, 256]", [](const Arrays& in) { return softmax(in[0]); });
+  add_one(all, "softmax", "f32[2, 256]", [](const Arrays& in) { return softmax(in[0], -1); });
   add_one(all, "softmax", "f32[2, 3]", [](const Arrays& in) { return softmax(in[0], 0); });
 }
 
@@ -270,6 +270,11 @@ void add_arrays(std::vector<Walked>& all) {
 
 }  // namespace
 
+std::vector<FamilyRows>& Family::all() {
+  static std::vector<FamilyRows> families;
+  return families;
+}
+
 std::vector<Walked> walked_functions() {
   std::vector<Walked> all;
   add_unary(all);
@@ -279,13 +284,12 @@ std::vector<Walked> walked_functions() {
   add_products(all);
   add_llm(all);
   add_walked_axes(all);
-  add_walked_index(all);
   add_arrays(all);
-  return all;
+  return with_families(std::move(all), &FamilyRows::walked);
 }
 
 std::vector<TakesAxis> functions_of_an_axis() {
-  std::vector<TakesAxis> all = {
+  std::vector<TakesAxis> rows = {
       {"flatten", [](const Array& x, int axis) { flatten(x, axis); }, true},
       {"flatten", [](const Array& x, int axis) { flatten(x, 0, axis); }, true},
       {"swapaxes", [](const Array& x, int axis) { swapaxes(x, axis, -1); }},
@@ -324,12 +328,11 @@ std::vector<TakesAxis> functions_of_an_axis() {
        }},
       {"shape", [](const Array& x, int axis) { x.shape(axis); }},
   };
-  add_index_axes(all);
-  return all;
+  return with_families(std::move(rows), &FamilyRows::of_an_axis);
 }
 
 std::vector<TakesAxes> functions_of_axes() {
-  std::vector<TakesAxes> all = {
+  std::vector<TakesAxes> rows = {
       {"transpose", [](const Array& x, const Dims& axes) { transpose(x, axes); }},
       {"squeeze",
        [](const Array& x, const Dims& axes) {
@@ -345,8 +348,7 @@ std::vector<TakesAxes> functions_of_axes() {
       {"pad", [](const Array& x,
                  const Dims& axes) { pad(x, axes, Dims(axes.size(), 1), Dims(axes.size(), 1)); }},
   };
-  add_index_axes(all);
-  return all;
+  return with_families(std::move(rows), &FamilyRows::of_axes);
 }
 
 }  // namespace heddle::test

@@ -206,7 +206,7 @@ class Generator {
       case 4:
         return maximum(square(), sum(square(), {1}, true));
       case 5:
-        return softmax(any());
+        return softmax(any(), -1);
       case 6:
         return slice(square(), {0, 2}, {4, 6});
       case 7:

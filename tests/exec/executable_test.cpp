@@ -197,7 +197,7 @@ TEST(Executable, DestroyedWhileRunning) {
 
 TEST(Executable, MemoryIsWhatThePlanSays) {
   GraphBuilder builder;
-  builder.output("y", softmax(softmax(builder.input("x", f32({8, 16})))));
+  builder.output("y", softmax(softmax(builder.input("x", f32({8, 16})), -1), -1));
   const auto executable = compiled(builder.build());
   EXPECT_EQ(executable->memory_bytes(), 3u * 8 * 16 * 4);  // input, arena, output
   EXPECT_EQ(planned_bytes(executable->plan()), executable->memory_bytes());

@@ -131,7 +131,7 @@ class RandomGraph {
       case 5:
         return add(viewed(any()));
       case 6:
-        return add(softmax(any()));
+        return add(softmax(any(), -1));
       case 7:
         return write_flat();
       case 8:
