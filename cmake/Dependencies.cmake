@@ -16,6 +16,7 @@ find_library(HEDDLE_KISSFFT kissfft-float REQUIRED)
 find_library(HEDDLE_LAPACK liblapack.a PATH_SUFFIXES lapack REQUIRED)
 find_library(HEDDLE_BLAS libblas.a PATH_SUFFIXES blas REQUIRED)
 find_library(HEDDLE_FORTRAN libgfortran.so.5 REQUIRED)  # their runtime
+pkg_check_modules(HWY_CONTRIB REQUIRED IMPORTED_TARGET libhwy-contrib)
 pkg_check_modules(LIBEDIT IMPORTED_TARGET libedit)  # for heddle chat, which also does without
 if(HEDDLE_TESTS)
   find_package(GTest REQUIRED)

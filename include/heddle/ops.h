@@ -29,35 +29,9 @@ namespace heddle {
 Array slice_update(const Arg& src, const Arg& update, const Dims& start, const Dims& stop);
 Array slice_update(const Arg& src, const Arg& update, const Dims& start, const Dims& stop,
                    const Dims& strides);
-/// Elements of `a` along `axis` at `indices` (integers in [0, extent); others fail when evaluated).
-/// Rows of block-quantised tables (axis 0) come out as f32.
-Array take(const Arg& a, const Arg& indices, int axis = 0);
 
 /// f32 values of a block-quantised array.
 Array dequantize(const Arg& a);
-
-// ---- Order. u32 indices along an axis, or into all elements; the first of equals. NaN is larger
-// than all numbers, and the smallest for argmin.
-Array argmax(const Arg& a, bool keepdims = false);
-Array argmax(const Arg& a, int axis, bool keepdims = false);
-Array argmin(const Arg& a, bool keepdims = false);
-Array argmin(const Arg& a, int axis, bool keepdims = false);
-/// The k largest, the largest first: of all elements, or along `axis`.
-Array topk(const Arg& a, int k);
-Array topk(const Arg& a, int k, int axis);
-/// And their u32 indices along the axis.
-std::pair<Array, Array> topk_with_indices(const Arg& a, int k, int axis = -1);
-
-// ---- Chosen along an axis. `indices` has a's rank and broadcasts against a's other axes. They lie
-// in [0, extent); others fail when evaluated.
-Array take_along_axis(const Arg& a, const Arg& indices, int axis);
-/// `a` with `values`, which are cast to a's dtype and broadcast to the indices' shape, put or added
-/// at the indices. In a's memory when this was the only handle. Of several values for one element,
-/// the last along the axis stays; those that are added are added in order.
-Array put_along_axis(const Arg& a, const Arg& indices, const Arg& values, int axis);
-Array scatter_add_axis(const Arg& a, const Arg& indices, const Arg& values, int axis);
-/// The same for every kind of ScatterAxis.
-Array scatter_axis(const Arg& a, const Arg& indices, const Arg& values, int axis, ScatterKind kind);
 
 // ---- Over spatial axes: inputs are [N, spatial..., C] with one to three of them. An empty Dims
 // stands for ones (paddings: zeros), a Dims of one entry for the same on every axis.

@@ -335,21 +335,6 @@ Array broadcast_to(const Arg& a, const Shape& shape) {
   });
 }
 
-Array take(const Arg& a, const Arg& indices, int axis) {
-  return within("take", a, [&]() -> Array {
-    const std::size_t at = normalize_axis(axis, a.ndim(), "take");
-
-    const DType dtype = is_block(a.dtype()) ? DType::f32 : a.dtype();
-    const Array table = at == 0 ? a.array() : moveaxis(a, static_cast<int>(at), 0);
-    Array rows = heddle::apply(GatherRows{dtype}, {table, indices});
-    if (at == 0) return rows;
-    // From [indices..., before..., after...] to [before..., indices..., after...].
-    Dims axes = iota(rows.ndim());
-    std::rotate(axes.begin(), axes.begin() + indices.ndim(), axes.begin() + indices.ndim() + at);
-    return transpose(rows, axes);
-  });
-}
-
 // ---- Types
 
 Array astype(const Arg& a, DType dtype) {

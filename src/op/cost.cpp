@@ -86,6 +86,19 @@ Cost attend_cost(const Attend& op, Inputs in, Inputs out) {
           pairs * (4 * static_cast<double>(q[2]) + kSoftmaxOperations)};
 }
 
+/// Of a scatter of the last operand by those between. The base is taken for dead, and not copied.
+Cost scatter_cost(ScatterKind kind, Inputs in) {
+  const TensorSpec& updates = in.back();
+  const bool combines = kind != ScatterKind::none;
+  return {bytes_of_all(in.subspan(1, in.size() - 2)) + (combines ? 3 : 2) * bytes(updates),
+          combines ? count(updates) : 0.0};
+}
+
+/// How often `n` is halved, at least once.
+double log2_of(std::int64_t n) {
+  return std::log2(static_cast<double>(std::max<std::int64_t>(n, 2)));
+}
+
 /// How often each output element of a linear resize is added to.
 double resize_operations(const Resize& op) {
   return op.kind == ResizeKind::nearest ? 0 : 2 * std::exp2(static_cast<double>(op.size.size()));
@@ -189,11 +202,14 @@ Cost cost(const Op& op, Inputs in, Inputs out) {
           [&](const GatherAxis&) -> Cost {
             return {bytes(in[1]) + 2 * bytes(out[0]), 0};
           },
-          [&](const ScatterAxis& o) -> Cost {
-            // The base is taken for dead here too.
-            const bool combines = o.kind != ScatterKind::none;
-            return {bytes(in[1]) + (combines ? 3 : 2) * bytes(in[2]),
-                    combines ? count(in[2]) : 0.0};
+          [&](const ScatterAxis& o) { return scatter_cost(o.kind, in); },
+          [&](const Gather&) -> Cost {
+            return {bytes_of_all(in.subspan(1)) + 2 * bytes(out[0]), 0};
+          },
+          [&](const Scatter& o) { return scatter_cost(o.kind, in); },
+          [&](const Sort&) { return whole(in, out, count(in[0]) * log2_of(in[0].shape.back())); },
+          [&](const SearchSorted&) {
+            return whole(in, out, count(in[1]) * log2_of(in[0].shape[0] + 1));
           },
           [&](const Pad&) { return whole(in, out, 0); },
           [&](const Contiguous&) { return whole(in, out, 0); },

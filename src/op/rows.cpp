@@ -70,21 +70,32 @@ bool rope_write_row_operand(const RopeWriteRows& op, std::size_t operand) {
   return operand == 1 || operand == 2 || (op.rope && operand == pos);
 }
 
+/// Operands 1, 2, ... are indices into these axes of operand 0, and wrap.
+std::vector<IndexBound> bounds_of_axes(const Dims& axes) {
+  std::vector<IndexBound> bounds;
+  for (const std::int64_t axis : axes) {
+    bounds.push_back({.operand = bounds.size() + 1,
+                      .minimum = 0,
+                      .of = 0,
+                      .axis = static_cast<std::size_t>(axis),
+                      .wraps = true});
+  }
+  return bounds;
+}
+
 }  // namespace
 
 std::vector<IndexBound> index_bounds(const Op& op) {
   using Bounds = std::vector<IndexBound>;
   return std::visit(
       Overloaded{
-          [](const GatherRows&) { return Bounds{{.operand = 1, .minimum = 0, .of = 0}}; },
-          [](const GatherAxis& o) {
-            return Bounds{
-                {.operand = 1, .minimum = 0, .of = 0, .axis = static_cast<std::size_t>(o.axis)}};
+          [](const GatherRows& o) {
+            return Bounds{{.operand = 1, .minimum = 0, .of = 0, .wraps = o.wrap}};
           },
-          [](const ScatterAxis& o) {
-            return Bounds{
-                {.operand = 1, .minimum = 0, .of = 0, .axis = static_cast<std::size_t>(o.axis)}};
-          },
+          [](const GatherAxis& o) { return bounds_of_axes({o.axis}); },
+          [](const ScatterAxis& o) { return bounds_of_axes({o.axis}); },
+          [](const Gather& o) { return bounds_of_axes(o.axes); },
+          [](const Scatter& o) { return bounds_of_axes(o.axes); },
           [](const GroupedLinear&) { return Bounds{{.operand = 2, .minimum = -1, .of = 1}}; },
           [](const WriteRows&) { return Bounds{{.operand = 2, .minimum = -1, .of = 0}}; },
           [](const RopeWriteRows&) { return Bounds{{.operand = 2, .minimum = -1, .of = 0}}; },
@@ -143,6 +154,9 @@ bool is_row_operand(const Op& op, std::size_t operand, std::span<const TensorSpe
           [&](const WriteRows&) { return operand != 0; },
           [&](const GatherAxis& o) { return o.axis != 0; },
           [&](const ScatterAxis& o) { return o.axis != 0; },
+          [&](const Gather&) { return operand >= 1 && has_rows(in[1]); },
+          [&](const Sort&) { return has_rows_besides_last(in[0]); },
+          [&](const SearchSorted&) { return operand == 1 && has_rows(in[1]); },
           [&](const Pad& o) {
             return operand == 0 && has_rows(in[0]) && o.low[0] == 0 && o.high[0] == 0;
           },
@@ -181,7 +195,7 @@ bool is_row_operand(const Op& op, std::size_t operand, std::span<const TensorSpe
           [&](const SelectiveScan& o) { return operand != 2 && (!o.has_d || operand != 5); },
           [](const auto&) {
             return false;
-          },  // leaves, as_strided, repack, slice_update, feed, arange
+          },  // leaves, as_strided, repack, slice_update, scatter, feed, arange
       },
       op);
 }

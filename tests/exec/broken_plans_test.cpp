@@ -22,7 +22,7 @@ class BrokenPlans : public testing::Test {
     const Array t = softmax(softmax(s, -1) + linear(h, w), -1);
     k = write_rows(k, t, rows);
     v = write_rows(v, softmax(t, -1), rows);
-    const Array g = softmax(take(k, rows), -1) + softmax(take(v, rows), -1);
+    const Array g = softmax(take(k, rows, 0), -1) + softmax(take(v, rows, 0), -1);
     const Array m = on(async_, [&] { return softmax(g, -1) * s; });
     const Array last = softmax(m + t, -1);
     builder.output("out", last);

@@ -218,7 +218,7 @@ class Generator {
       case 10:
         return linear(square(), parameter());
       case 11:
-        return take(states_[below(states_.size())].version, *rows_);
+        return take(states_[below(states_.size())].version, *rows_, 0);
       case 12:
         return gated_multiply(square(), square());
       case 13:

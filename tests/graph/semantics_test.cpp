@@ -259,7 +259,7 @@ struct Block {
     const Array table = ints("table", {1, -1}, {1, 2});
     const Array len = ints("len", {4}, {1});
     const Array embedding = parameter("embedding", {kVocabulary, kHidden});
-    Array x = take(embedding, ids);
+    Array x = take(embedding, ids, 0);
     x = x + attention(fast::rms_norm(x, parameter("norm1", {kHidden}), 1e-5f), pos, seq, row, table,
                       len);
     const Array normed = fast::rms_norm(x, parameter("norm2", {kHidden}), 1e-5f);

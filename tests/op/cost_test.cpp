@@ -51,6 +51,22 @@ TEST(Cost, RowsChosenByDataCountAlone) {
             3 * 8 * 2 + 3 * 8 * 4 + 3 * 4);
 }
 
+TEST(Cost, SlicesChosenByDataCountAlone) {
+  EXPECT_EQ(cost_of(Gather{{0}, {1, 8}}, "f16[1000, 8], i32[3]").bytes, 3 * 4 + 2 * 3 * 8 * 2);
+  const char* updates = "f32[1000, 8], i32[3], f32[3, 1, 8]";
+  const Cost replaced = cost_of(Scatter{ScatterKind::none, {0}}, updates);
+  EXPECT_EQ(replaced.bytes, 3 * 4 + 2 * 3 * 8 * 4);
+  EXPECT_EQ(replaced.operations, 0);
+  const Cost added = cost_of(Scatter{ScatterKind::sum, {0}}, updates);
+  EXPECT_EQ(added.bytes, 3 * 4 + 3 * 3 * 8 * 4);
+  EXPECT_EQ(added.operations, 3 * 8);
+}
+
+TEST(Cost, OrderTakesLogarithms) {
+  EXPECT_EQ(cost_of(Sort{}, "f32[2, 1024]").operations, 2 * 1024 * 10);
+  EXPECT_EQ(cost_of(SearchSorted{}, "f32[1023], f32[7]").operations, 7 * 10);
+}
+
 TEST(Cost, MovedBytesCountBothWays) {
   EXPECT_EQ(cost_of(Reinterpret{DType::u8}, "f32[10]").bytes, 80);
   EXPECT_EQ(cost_of(SliceUpdate{{0}, {3}, {1}}, "f32[1000], f32[3]").bytes, 24);

@@ -321,6 +321,7 @@ std::vector<Values> reference(const Op& op, const std::vector<Values>& in) {
   if (const auto* o = std::get_if<AddRmsNorm>(&op)) return norm(*o, in);
   if (const auto* o = std::get_if<LayerNorm>(&op)) return norm(*o, in);
   if (std::vector<Values> lines = reference_axis(op, in); !lines.empty()) return lines;
+  if (std::vector<Values> ordered = reference_order(op, in); !ordered.empty()) return ordered;
   if (std::vector<Values> spatial = reference_spatial(op, in); !spatial.empty()) return spatial;
   if (std::vector<Values> rows = reference_rows(op, in); !rows.empty()) return rows;
   if (std::vector<Values> products = reference_products(op, in); !products.empty()) return products;

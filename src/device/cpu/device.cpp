@@ -123,7 +123,12 @@ constexpr PrepareFamily family() {
   }
   if constexpr (one_of<T, Reduce, Softmax>) return prepare_reduce;
   if constexpr (one_of<T, Scan>) return prepare_scan;
-  if constexpr (one_of<T, ArgReduce, TopK>) return prepare_arg_reductions;
+  if constexpr (one_of<T, ArgReduce>) return prepare_arg_reduce;
+  if constexpr (one_of<T, TopK>) return prepare_top_k;
+  if constexpr (one_of<T, Sort>) return prepare_sort;
+  if constexpr (one_of<T, SearchSorted>) return prepare_search_sorted;
+  if constexpr (one_of<T, Gather>) return prepare_gather_slices;
+  if constexpr (one_of<T, Scatter>) return prepare_scatter_slices;
   if constexpr (one_of<T, GatherAxis, ScatterAxis>) return prepare_axis_indices;
   if constexpr (one_of<T, Pad>) return prepare_pad;
   if constexpr (one_of<T, Conv, Im2col>) return prepare_conv;

@@ -69,7 +69,12 @@ Prepared prepare_cast(const PrepareArgs&);  // cast, dequantising included
 Prepared prepare_elementwise(const PrepareArgs&);  // unary, binary, compare, select, gated_multiply
 Prepared prepare_reduce(const PrepareArgs&);       // reduce, softmax
 Prepared prepare_scan(const PrepareArgs&);         // scan
-Prepared prepare_arg_reductions(const PrepareArgs&);  // arg_reduce, top_k
+Prepared prepare_arg_reduce(const PrepareArgs&);   // arg_reduce
+Prepared prepare_top_k(const PrepareArgs&);        // top_k
+Prepared prepare_sort(const PrepareArgs&);         // sort
+Prepared prepare_search_sorted(const PrepareArgs&);   // search_sorted
+Prepared prepare_gather_slices(const PrepareArgs&);   // gather
+Prepared prepare_scatter_slices(const PrepareArgs&);  // scatter
 Prepared prepare_axis_indices(const PrepareArgs&);    // gather_axis, scatter_axis
 Prepared prepare_pad(const PrepareArgs&);
 Prepared prepare_conv(const PrepareArgs&);  // conv, im2col
