@@ -12,7 +12,8 @@
 
 #include "heddle/array.h"
 
-namespace heddle::fft {
+namespace heddle {
+namespace fft {
 
 enum class FFTNorm : std::uint8_t { backward, ortho, forward };
 
@@ -61,4 +62,5 @@ Array ifftshift(const Arg& a);
 Array fftfreq(int n, double d = 1.0, std::source_location where = std::source_location::current());
 Array rfftfreq(int n, double d = 1.0, std::source_location where = std::source_location::current());
 
-}  // namespace heddle::fft
+}  // namespace fft
+}  // namespace heddle

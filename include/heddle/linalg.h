@@ -11,7 +11,8 @@
 
 #include "heddle/array.h"
 
-namespace heddle::linalg {
+namespace heddle {
+namespace linalg {
 
 /// Norms over all elements (without `axis`, or with up to two axes: of vectors or matrices).
 /// Without `ord` the 2-norm of all that. Of vectors any number: 0 counts what is not 0, infinities
@@ -62,4 +63,5 @@ Array det(const Arg& a);
 /// Its sign, and the logarithm of its magnitude: 0 and -inf of what is singular.
 std::pair<Array, Array> slogdet(const Arg& a);
 
-}  // namespace heddle::linalg
+}  // namespace linalg
+}  // namespace heddle

@@ -104,6 +104,7 @@ void expand_ellipses(const char* function, Subscripts& subscripts,
 Extents extents_of(const char* function, const Subscripts& subscripts,
                    const std::vector<Array>& operands) {
   Extents extents;
+  std::map<char, std::size_t> givers;  // the operands that the extents are of
   for (std::size_t i = 0; i < operands.size(); ++i) {
     Extents own;
     for (std::size_t axis = 0; axis < subscripts.inputs[i].size(); ++axis) {
@@ -114,11 +115,12 @@ Extents extents_of(const char* function, const Subscripts& subscripts,
               "{}: the axes of operand {}, {}, that share the letter '{}' have {} and {} elements",
               function, i, operands[i].spec(), letter, before, extent);
       std::int64_t& known = extents.try_emplace(letter, extent).first->second;
+      std::size_t& giver = givers.try_emplace(letter, i).first->second;
       require(known == extent || known == 1 || extent == 1, ErrorCode::invalid_argument,
-              "{}: axis {} of operand {}, {}, does not broadcast to the {} elements that its "
-              "letter has elsewhere",
-              function, axis, i, operands[i].spec(), known);
-      if (known == 1) known = extent;
+              "{}: axis {} of operand {}, {}, does not broadcast with the {} elements that its "
+              "letter has in operand {}, {}",
+              function, axis, i, operands[i].spec(), known, giver, operands[giver].spec());
+      if (known == 1) known = extent, giver = i;
     }
   }
   return extents;

@@ -98,7 +98,14 @@ Array matrix_norm(const Array& x, const std::string& ord, Axes axes, bool keepdi
 
 Dims axes_or_all(const Arg& a, const std::optional<Dims>& axis) {
   if (axis) {
-    sorted_axes(*axis, a.ndim(), "norm");  // refuses those that are named twice
+    for (std::size_t i = 0; i < axis->size(); ++i) {
+      for (std::size_t j = 0; j < i; ++j) {
+        require(normalize_axis((*axis)[i], a.ndim(), "norm") !=
+                    normalize_axis((*axis)[j], a.ndim(), "norm"),
+                ErrorCode::invalid_argument, "norm: axes {} name one axis of {} twice", *axis,
+                a.spec());
+      }
+    }
     return *axis;
   }
   Dims all;

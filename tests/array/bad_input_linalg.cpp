@@ -127,10 +127,10 @@ void add_products(std::vector<Walked>& all) {
       [](const Arrays& in) { return vecdot(in[0], in[1]); });
   add(all, "hadamard_transform", "f32[2, 256]",
       [](const Arrays& in) { return hadamard_transform(in[0]); });
-  for (const auto& [name, window] : {std::pair{"bartlett", bartlett},
-                                     {"blackman", blackman},
-                                     {"hamming", hamming},
-                                     {"hanning", hanning}}) {
+  using Window = Array (*)(int, std::source_location);
+  const std::pair<const char*, Window> windows[] = {
+      {"bartlett", bartlett}, {"blackman", blackman}, {"hamming", hamming}, {"hanning", hanning}};
+  for (const auto& [name, window] : windows) {
     add(all, name, "f32[2, 3]", [window = window](const Arrays& in) {
       return window(static_cast<int>(in[0].size()), std::source_location::current());
     });

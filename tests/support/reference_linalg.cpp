@@ -217,6 +217,8 @@ std::vector<Values> fft(const Fft& op, const std::vector<Values>& in) {
   std::vector<Values> out = outputs_of(op, in);
   const bool backwards = op.kind == FftKind::inverse || op.kind == FftKind::real_inverse;
   const auto axis = static_cast<std::size_t>(op.axis);
+  std::vector<Complex> roots;
+  for (std::int64_t i = 0; i < op.n; ++i) roots.push_back(root(backwards ? i : -i, op.n));
   for_each_index(out[0].spec.shape, [&](const Dims& index) {
     Complex sum = 0;
     for (std::int64_t j = 0; j < op.n; ++j) {
@@ -228,7 +230,9 @@ std::vector<Values> fft(const Fft& op, const std::vector<Values>& in) {
       if (mirrored) x = std::conj(x);
       // What is its own conjugate has no imaginary part.
       if (op.kind == FftKind::real_inverse && (j == 0 || 2 * j == op.n)) x = x.real();
-      sum += x * root((backwards ? 1 : -1) * (index[axis] * j % op.n), op.n);
+      const Complex w = roots[static_cast<std::size_t>(index[axis] * j % op.n)];
+      sum += Complex(x.real() * w.real() - x.imag() * w.imag(),  // NaN as they come
+                     x.real() * w.imag() + x.imag() * w.real());
     }
     if (backwards) sum /= static_cast<Number>(op.n);
     const std::size_t at = flat_index(out[0].spec.shape, index);

@@ -226,7 +226,8 @@ struct Eig<std::complex<float>> {
   std::optional<int> query() const {
     if (n == 0) return 1;
     Complex asked{};
-    lapack::geev(job(), static_cast<int>(n), nullptr, nullptr, nullptr, &asked, -1, nullptr);
+    float real = 0;
+    lapack::geev(job(), static_cast<int>(n), nullptr, nullptr, nullptr, &asked, -1, &real);
     return work_size(asked.real());
   }
   int operator()(const MatrixOperands& matrix, const Room& room) const {
