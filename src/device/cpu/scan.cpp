@@ -119,9 +119,21 @@ struct Scanner {
       const auto* x =
           static_cast<const T*>(source.load(launch.inputs[0].data, at, bundle.columns, scratch));
       Out* y = kWrites ? static_cast<Out*>(sink.target(out, at, out_scratch)) : nullptr;
-      for (std::int64_t c = 0; c < bundle.columns; ++c) add<kWrites>(x[c], sums[c], y + c);
+      row<kWrites>(x, bundle.columns, sums, y);
       if (kWrites) sink.store(y, out, at, bundle.columns);
     }
+  }
+
+  /// An element of each of several lines. An output may lie where its own input does.
+  template <bool kWrites>
+  void row(const T* x, std::int64_t columns, A* __restrict sums, Out* y) const {
+    A with[kBundle];
+    for (std::int64_t c = 0; c < columns; ++c) with[c] = Kind()(sums[c], static_cast<A>(x[c]));
+    if constexpr (kWrites) {
+      const A* results = exclusive ? sums : with;
+      for (std::int64_t c = 0; c < columns; ++c) y[c] = static_cast<Out>(results[c]);
+    }
+    std::copy_n(with, columns, sums);
   }
 
   /// One line whose elements lie side by side, by blocks.
@@ -147,6 +159,7 @@ struct Scanner {
     if constexpr (std::is_same_v<Kind, LogAddExp> && std::is_same_v<T, float>) {
       if (scan_log_sums(x, n, reverse, exclusive, sum, kWrites ? y : nullptr)) return;
     }
+    if constexpr (kIsExtreme) return extremes<kWrites>(x, n, sum, y);
     constexpr std::int64_t kGroup = std::is_same_v<Kind, LogAddExp> ? 1 : 8;
     const std::int64_t step = reverse ? -1 : 1;
     std::int64_t i = 0;
@@ -163,6 +176,30 @@ struct Scanner {
     for (; i < n; ++i) {
       const std::int64_t from = reverse ? n - 1 - i : i;
       add<kWrites>(x[from], sum, y + from);
+    }
+  }
+
+  static constexpr bool kIsExtreme = std::is_same_v<Kind, Max> || std::is_same_v<Kind, Min>;
+
+  /// By groups, in most of which the extreme stays what it is.
+  template <bool kWrites>
+  void extremes(const T* x, std::int64_t n, A& sum, Out* y) const {
+    constexpr std::int64_t kGroup = 64;
+    for (std::int64_t i = 0; i < n; i += kGroup) {
+      const std::int64_t count = std::min(kGroup, n - i), first = reverse ? n - i - count : i;
+      int changes = 0;
+      for (std::int64_t k = 0; k < count; ++k) {
+        const A value = static_cast<A>(x[first + k]);
+        changes |= std::is_same_v<Kind, Max> ? !(value <= sum) : !(value >= sum);
+      }
+      if (changes == 0) {
+        if constexpr (kWrites) std::fill_n(y + first, count, static_cast<Out>(sum));
+        continue;
+      }
+      for (std::int64_t k = 0; k < count; ++k) {
+        const std::int64_t from = first + (reverse ? count - 1 - k : k);
+        add<kWrites>(x[from], sum, y + from);
+      }
     }
   }
 

@@ -291,6 +291,7 @@ struct IsInf {
 struct IsFinite {
   template <class T>
   bool operator()(T x) const {
+    if constexpr (real<T>) return x - x == T(0);  // else NaN, in one comparison
     return !IsNan()(x) && !IsInf()(x);
   }
 };

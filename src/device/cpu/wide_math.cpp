@@ -138,6 +138,16 @@ HWY_INLINE HWY_ATTR FloatVec cosh(FloatVec x) {
   return hn::Add(e, hn::Div(constant(0.25f), e));
 }
 
+// Below 1 a polynomial (Chebyshev fit of (sinh(x)/x - 1) / x^2 in x^2, error 2e-10).
+HWY_INLINE HWY_ATTR FloatVec sinh(FloatVec x) {
+  const FloatVec s = hn::Mul(x, x);
+  const FloatVec p = polynomial(s, 0.166666666f, 0.00833333951f, 0.000198381337f, 2.80610201e-06f);
+  const FloatVec small = hn::MulAdd(hn::Mul(x, s), p, x);
+  const FloatVec e = hn::Mul(constant(0.5f), exp(hn::Abs(x)));
+  const FloatVec large = hn::CopySign(hn::Sub(e, hn::Div(constant(0.25f), e)), x);
+  return hn::IfThenElse(hn::Lt(s, constant(1.0f)), small, large);
+}
+
 // Less a multiple of pi/2 in three parts, each product exact in the fused operation; then Cephes'
 // polynomial for |x| <= pi/4, or its negative reciprocal in every other quarter.
 HWY_INLINE HWY_ATTR FloatVec tan(FloatVec x) {
@@ -201,7 +211,7 @@ HEDDLE_WIDE_UNARY(expm1, hn::Expm1(FloatTag(), x), between(x, -100.0f, 88.0f), s
 HEDDLE_WIDE_UNARY(sin, hn::Sin(FloatTag(), x), within(x, 39000.0f), std::sin(x));
 HEDDLE_WIDE_UNARY(cos, hn::Cos(FloatTag(), x), within(x, 39000.0f), std::cos(x));
 HEDDLE_WIDE_UNARY(tan, tan(x), within(x, 8192.0f), std::tan(x));
-HEDDLE_WIDE_UNARY(sinh, hn::Sinh(FloatTag(), x), within(x, 88.0f), std::sinh(x));
+HEDDLE_WIDE_UNARY(sinh, sinh(x), within(x, 88.0f), std::sinh(x));
 HEDDLE_WIDE_UNARY(cosh, cosh(x), within(x, 88.0f), std::cosh(x));
 HEDDLE_WIDE_UNARY(arcsin, hn::Asin(FloatTag(), x), within(x, 1.0f), std::asin(x));
 HEDDLE_WIDE_UNARY(arccos, hn::Acos(FloatTag(), x), within(x, 1.0f), std::acos(x));
