@@ -7,10 +7,7 @@
 #include "measure.h"
 
 #if defined(__x86_64__)
-#include <cpuid.h>
 #include <immintrin.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 #endif
 
 namespace heddle::bench {
@@ -138,30 +135,19 @@ struct alignas(64) TileConfig {
   _tile_release();
 }
 
-/// Linux lets a process use tiles once it has asked.
-bool may_use_tiles() {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  constexpr unsigned kTile = 1u << 24, kTileInt8 = 1u << 25;  // CPUID 7, EDX
-  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
-  if ((d & kTile) == 0 || (d & kTileInt8) == 0) return false;
-  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM
-  return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
-}
-
 std::optional<Loop> loop_for(Arithmetic arithmetic) {
   const cpu::Isa isa = cpu::isa();
   switch (arithmetic) {
     case Arithmetic::f32:
-      if (isa == cpu::Isa::avx512) return loop_of(fused_avx512, 2 * 16);
-      return isa == cpu::Isa::avx2 ? loop_of(fused_avx2, 2 * 8) : loop_of(plain_sse, 2 * 4);
+      if (isa >= cpu::Isa::avx512) return loop_of(fused_avx512, 2 * 16);
+      return isa >= cpu::Isa::avx2 ? loop_of(fused_avx2, 2 * 8) : loop_of(plain_sse, 2 * 4);
     case Arithmetic::int8:
-      if (isa == cpu::Isa::avx512) return loop_of(bytes_avx512, 2 * 64);
-      return isa == cpu::Isa::avx2 ? std::optional(loop_of(bytes_avx2, 2 * 32)) : std::nullopt;
+      if (isa >= cpu::Isa::avx512) return loop_of(bytes_avx512, 2 * 64);
+      return isa >= cpu::Isa::avx2 ? std::optional(loop_of(bytes_avx2, 2 * 32)) : std::nullopt;
     case Arithmetic::int8_tile:
       break;
   }
-  static const bool allowed = may_use_tiles();
-  if (isa != cpu::Isa::avx512 || !allowed) return std::nullopt;
+  if (isa < cpu::Isa::amx) return std::nullopt;
   return Loop{tiles, static_cast<double>(kSteps / 16) * 4 * 2 * 16 * 16 * 64};
 }
 

@@ -18,8 +18,8 @@ const float* const kOnes = kOnesTable.values;
 
 const Products& products(Isa level) {
 #if defined(__x86_64__)
-  if (level == Isa::avx512) return avx512::kProducts;
-  if (level == Isa::avx2) return avx2::kProducts;
+  if (level >= Isa::avx512) return avx512::kProducts;
+  if (level >= Isa::avx2) return avx2::kProducts;
 #else
   static_cast<void>(level);
 #endif

@@ -4,8 +4,8 @@ namespace heddle::cpu {
 
 const QuantLoops& quant_loops(Isa level) {
 #if defined(__x86_64__)
-  if (level == Isa::avx512) return avx512::kQuantLoops;
-  if (level == Isa::avx2) return avx2::kQuantLoops;
+  if (level >= Isa::avx512) return avx512::kQuantLoops;
+  if (level >= Isa::avx2) return avx2::kQuantLoops;
 #else
   static_cast<void>(level);
 #endif
@@ -14,8 +14,8 @@ const QuantLoops& quant_loops(Isa level) {
 
 const QuantPanelLoops& quant_panel_loops(Isa level) {
 #if defined(__x86_64__)
-  if (level == Isa::avx512) return avx512::kQuantPanelLoops;
-  if (level == Isa::avx2) return avx2::kQuantPanelLoops;
+  if (level >= Isa::avx512) return avx512::kQuantPanelLoops;
+  if (level >= Isa::avx2) return avx2::kQuantPanelLoops;
 #else
   static_cast<void>(level);
 #endif
