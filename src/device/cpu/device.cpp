@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/settings.h"
 #include "base/system.h"
+#include "device/cpu/forms.h"
 #include "device/cpu/isa.h"
 #include "device/cpu/kernel.h"
 #include "device/cpu/random_bits.h"
@@ -39,33 +40,16 @@ class ImportedBuffer final : public Buffer {
 
 // ---- What there is
 
-std::string_view name_of(Isa level) {
-  switch (level) {
-    case Isa::avx512:
-      return "AVX-512";
-    case Isa::avx2:
-      return "AVX2";
-    case Isa::portable:
-      break;
-  }
-  return "portable";
-}
-
 /// Which form of the kernels runs, and why no better one.
 std::string kernels() {
-  if (isa() < processor_isa()) {
-    return fmt::format("{}, as HEDDLE_CPU says; the processor has {}", name_of(isa()),
-                       name_of(processor_isa()));
+  const Isa best = processor_isa();
+  if (isa() != best) {
+    return fmt::format("{}, as HEDDLE_CPU says; the processor has {}", title_of(isa()),
+                       title_of(best));
   }
-  switch (isa()) {
-    case Isa::avx512:
-      return "AVX-512 with VNNI, the best there are";
-    case Isa::avx2:
-      return "AVX2, as the processor or the system lacks AVX-512 with VNNI";
-    case Isa::portable:
-      break;
-  }
-  return "portable, as the processor or the system lacks AVX2 with FMA and F16C";
+  const std::string_view lacks = what_the_next_needs(best);
+  if (lacks.empty()) return fmt::format("{}, the best there are", title_of(best));
+  return fmt::format("{}, as the processor or the system lacks {}", title_of(best), lacks);
 }
 
 // ---- Memory
@@ -189,12 +173,16 @@ class CpuDevice final : public Device {
   std::string_view name() const noexcept override { return "cpu"; }
   std::size_t alignment() const noexcept override { return kAlignment; }
   DeviceInfo describe() const override {
-    return {.hardware = processor_name(),
-            .memory = available_memory(),
-            .details = {{"instructions", std::string(name_of(isa()))},
-                        {"kernels", kernels()},
-                        {"processors", std::to_string(available_processors())},
-                        {"threads", std::to_string(default_threads())}}};
+    DeviceInfo info{.hardware = processor_name(),
+                    .memory = available_memory(),
+                    .details = {{"instructions", std::string(title_of(isa()))},
+                                {"kernels", kernels()},
+                                {"processors", std::to_string(available_processors())},
+                                {"threads", std::to_string(default_threads())}}};
+    for (FormInfo& form : describe_forms()) {
+      info.details.emplace_back(std::move(form.weights), std::move(form.form));
+    }
+    return info;
   }
 
   Prepared prepare(const Op& op, std::span<const OperandSpec> inputs,

@@ -25,8 +25,8 @@ const HeadLoops* head_loops(Isa level, DType dtype) {
   const int index = index_of(dtype);
   if (index < 0) return nullptr;
 #if defined(__x86_64__)
-  if (level == Isa::avx512) return &avx512::kHeadLoops[index];
-  if (level == Isa::avx2) return &avx2::kHeadLoops[index];
+  if (level >= Isa::avx512) return &avx512::kHeadLoops[index];
+  if (level >= Isa::avx2) return &avx2::kHeadLoops[index];
 #else
   static_cast<void>(level);
 #endif
