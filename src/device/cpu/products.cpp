@@ -20,6 +20,8 @@ const Products& products(Isa level) {
 #if defined(__x86_64__)
   if (level >= Isa::avx512) return avx512::kProducts;
   if (level >= Isa::avx2) return avx2::kProducts;
+#elif defined(__aarch64__)
+  if (level >= Isa::neon) return neon::kProducts;
 #else
   static_cast<void>(level);
 #endif

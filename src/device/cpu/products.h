@@ -107,5 +107,8 @@ extern const Products kProducts;
 namespace avx512 {
 extern const Products kProducts;
 }
+namespace neon {
+extern const Products kProducts;
+}
 
 }  // namespace heddle::cpu

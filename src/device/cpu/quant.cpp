@@ -6,6 +6,8 @@ const QuantLoops& quant_loops(Isa level) {
 #if defined(__x86_64__)
   if (level >= Isa::avx512) return avx512::kQuantLoops;
   if (level >= Isa::avx2) return avx2::kQuantLoops;
+#elif defined(__aarch64__)
+  if (level >= Isa::neon) return neon::kQuantLoops;
 #else
   static_cast<void>(level);
 #endif
@@ -16,6 +18,10 @@ const QuantPanelLoops& quant_panel_loops(Isa level) {
 #if defined(__x86_64__)
   if (level >= Isa::avx512) return avx512::kQuantPanelLoops;
   if (level >= Isa::avx2) return avx2::kQuantPanelLoops;
+#elif defined(__aarch64__)
+  if (level >= Isa::neon_i8mm) return neon_i8mm::kQuantPanelLoops;
+  if (level >= Isa::neon_dotprod) return neon_dotprod::kQuantPanelLoops;
+  if (level >= Isa::neon) return neon::kQuantPanelLoops;
 #else
   static_cast<void>(level);
 #endif

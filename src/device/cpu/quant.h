@@ -87,5 +87,15 @@ namespace avx512 {
 extern const QuantLoops kQuantLoops;
 extern const QuantPanelLoops kQuantPanelLoops;
 }  // namespace avx512
+namespace neon {
+extern const QuantLoops kQuantLoops;
+extern const QuantPanelLoops kQuantPanelLoops;
+}  // namespace neon
+namespace neon_dotprod {
+extern const QuantPanelLoops kQuantPanelLoops;
+}
+namespace neon_i8mm {
+extern const QuantPanelLoops kQuantPanelLoops;
+}
 
 }  // namespace heddle::cpu

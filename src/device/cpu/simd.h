@@ -6,7 +6,7 @@
 #pragma once
 
 #if !defined(HEDDLE_SIMD)
-#error "define HEDDLE_SIMD as portable, avx2 or avx512"
+#error "define HEDDLE_SIMD as a level of isa.h"
 #endif
 
 #include <cstdint>
@@ -16,6 +16,8 @@
 #include "device/cpu/simd_avx512.h"
 #elif defined(__AVX2__)
 #include "device/cpu/simd_avx2.h"
+#elif defined(HEDDLE_SIMD_NEON)
+#include "device/cpu/simd_neon.h"
 #else
 #include "device/cpu/simd_portable.h"
 #endif
