@@ -84,6 +84,20 @@ constexpr Loop loop_of(void (*run)(), double operations_of_a_step) {
   }
 }
 
+[[gnu::target("avx512f,avx512bf16")]] void pairs_avx512() {
+  __m512bh ones;
+  std::memset(&ones, 0, sizeof ones);
+  __m512 sums[kSums];
+  for (__m512& sum : sums) sum = _mm512_setzero_ps();
+  for (std::int64_t i = 0; i < kSteps; ++i) {
+#pragma GCC unroll 12
+    for (__m512& sum : sums) {
+      sum = _mm512_dpbf16_ps(sum, ones, ones);
+      __asm__ volatile("" : "+v"(sum));
+    }
+  }
+}
+
 [[gnu::target("avx512f,avx512vnni")]] void bytes_avx512() {
   const __m512i ones = _mm512_set1_epi8(1);
   __m512i sums[kSums];
@@ -118,13 +132,30 @@ struct alignas(64) TileConfig {
   std::uint8_t rows[16] = {};
 };
 
-/// Four sums of 16 by 16, of operands that are zeros.
-[[gnu::target("amx-tile,amx-int8")]] void tiles() {
+TileConfig whole_tiles() {
   TileConfig config;
   for (int tile = 0; tile < 8; ++tile) {
     config.row_bytes[tile] = 64;
     config.rows[tile] = 16;
   }
+  return config;
+}
+
+/// Four sums of 16 by 16, of operands that are zeros.
+[[gnu::target("amx-tile,amx-bf16")]] void pair_tiles() {
+  const TileConfig config = whole_tiles();
+  _tile_loadconfig(&config);
+  for (std::int64_t i = 0; i < kSteps / 16; ++i) {
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+  }
+  _tile_release();
+}
+
+[[gnu::target("amx-tile,amx-int8")]] void byte_tiles() {
+  const TileConfig config = whole_tiles();
   _tile_loadconfig(&config);
   for (std::int64_t i = 0; i < kSteps / 16; ++i) {
     _tile_dpbssd(0, 4, 6);
@@ -137,6 +168,7 @@ struct alignas(64) TileConfig {
 
 std::optional<Loop> loop_for(Arithmetic arithmetic) {
   const cpu::Isa isa = cpu::isa();
+  constexpr double kTileSteps = static_cast<double>(kSteps / 16) * 4 * 2 * 16 * 16;
   switch (arithmetic) {
     case Arithmetic::f32:
       if (isa >= cpu::Isa::avx512) return loop_of(fused_avx512, 2 * 16);
@@ -144,11 +176,17 @@ std::optional<Loop> loop_for(Arithmetic arithmetic) {
     case Arithmetic::int8:
       if (isa >= cpu::Isa::avx512) return loop_of(bytes_avx512, 2 * 64);
       return isa >= cpu::Isa::avx2 ? std::optional(loop_of(bytes_avx2, 2 * 32)) : std::nullopt;
+    case Arithmetic::bf16:
+      if (isa < cpu::Isa::avx512 || !cpu::has_avx512_bf16()) return std::nullopt;
+      return loop_of(pairs_avx512, 2 * 32);
+    case Arithmetic::bf16_tile:
+      if (isa < cpu::Isa::amx) return std::nullopt;
+      return Loop{pair_tiles, kTileSteps * 32};
     case Arithmetic::int8_tile:
       break;
   }
   if (isa < cpu::Isa::amx) return std::nullopt;
-  return Loop{tiles, static_cast<double>(kSteps / 16) * 4 * 2 * 16 * 16 * 64};
+  return Loop{byte_tiles, kTileSteps * 64};
 }
 
 #else
@@ -206,8 +244,12 @@ const char* name_of(Arithmetic arithmetic) {
   switch (arithmetic) {
     case Arithmetic::f32:
       return "f32";
+    case Arithmetic::bf16:
+      return "bf16";
     case Arithmetic::int8:
       return "int8";
+    case Arithmetic::bf16_tile:
+      return "bf16 tiles";
     case Arithmetic::int8_tile:
       break;
   }

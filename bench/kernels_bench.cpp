@@ -2,9 +2,10 @@
 //
 // A bound is measured by this program, in turns with the kernel, as a machine's rates swing within
 // minutes; times and ratios are medians of the turns. "read": reading what the kernel reads.
-// "copy": copying as many bytes as it reads and writes. "f32", "int8": as many operations at the
-// rate of registers alone; quantised weights are held against the best that multiplies bytes or
-// floats here, AMX tiles included.
+// "copy": copying as many bytes as it reads and writes. "f32", "bf16", "int8": as many operations
+// at the rate of registers alone; quantised weights are held against the best that multiplies bytes
+// or floats here, AMX tiles included, and others, with HEDDLE_MATMUL=bf16, against the best for
+// bf16.
 //
 //   kernels_bench [-t THREADS] [-r TURNS] [WORDS]    cases whose line holds all words
 #include <fmt/format.h>
@@ -13,6 +14,7 @@
 #include <numeric>
 #include <string>
 
+#include "base/settings.h"
 #include "base/system.h"
 #include "bounds.h"
 #include "cpu_work.h"
@@ -28,7 +30,7 @@ constexpr DType kWeightTypes[] = {DType::f32,  DType::f16,    DType::bf16,  DTyp
                                   DType::q2_K, DType::q3_K,   DType::q4_K,  DType::q5_K,
                                   DType::q6_K, DType::iq4_nl, DType::iq4_xs};
 
-enum class Bound { read, copy, f32, int8 };
+enum class Bound { read, copy, f32, bf16, int8 };
 
 struct Case {
   std::string kernel, shape;
@@ -69,7 +71,8 @@ void add_products(std::vector<Case>& cases) {
            amount});
     };
     for (const std::int64_t rows : {1, 4, 8}) add(rows, columns, Bound::read, 0);
-    add(kManyRows, kManyColumns, is_block(dtype) ? Bound::int8 : Bound::f32,
+    const Bound plain = settings().matmul == "bf16" ? Bound::bf16 : Bound::f32;
+    add(kManyRows, kManyColumns, is_block(dtype) ? Bound::int8 : plain,
         2.0 * kManyRows * kManyColumns * kDepth);
   }
   constexpr std::int64_t kSide = 1024;
@@ -272,18 +275,23 @@ class Measurement {
                (2 * static_cast<double>(from.size()));
       }
       case Bound::f32:
-        return amount / *arithmetic_rate(team_, Arithmetic::f32);
+        return amount / best_rate({Arithmetic::f32});
+      case Bound::bf16:
+        return amount / best_rate({Arithmetic::f32, Arithmetic::bf16, Arithmetic::bf16_tile});
       case Bound::int8:
         break;
     }
-    double rate = 0;
-    for (const Arithmetic arithmetic : {Arithmetic::f32, Arithmetic::int8, Arithmetic::int8_tile}) {
-      rate = std::max(rate, arithmetic_rate(team_, arithmetic).value_or(0));
-    }
-    return amount / rate;
+    return amount / best_rate({Arithmetic::f32, Arithmetic::int8, Arithmetic::int8_tile});
   }
 
  private:
+  double best_rate(std::initializer_list<Arithmetic> candidates) const {
+    double rate = 0;
+    for (const Arithmetic arithmetic : candidates) {
+      rate = std::max(rate, arithmetic_rate(team_, arithmetic).value_or(0));
+    }
+    return rate;
+  }
   std::span<const std::byte> largest() const {
     std::span<const std::byte> most;
     for (std::size_t i = 0; i < case_.inputs.size(); ++i) {
@@ -313,6 +321,8 @@ const char* name_of_bound(Bound bound) {
       return "copy";
     case Bound::f32:
       return "f32";
+    case Bound::bf16:
+      return "bf16";
     case Bound::int8:
       break;
   }
@@ -343,7 +353,7 @@ void print_machine(Team& team) {
   }
   fmt::print("{}, {} threads: read {:.1f} GB/s, copy {:.1f} GB/s (read and written)",
              processor_name(), team.size(), median(reads) / 1e9, median(copies) / 1e9);
-  for (const Arithmetic arithmetic : {Arithmetic::f32, Arithmetic::int8, Arithmetic::int8_tile}) {
+  for (const Arithmetic arithmetic : kArithmetic) {
     std::vector<double> rates;
     for (int i = 0; i < 9; ++i) rates.push_back(arithmetic_rate(team, arithmetic).value_or(0));
     if (median(rates) > 0)

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/settings.h"
 #include "base/system.h"
+#include "device/cpu/forms.h"
 #include "device/cpu/isa.h"
 #include "device/cpu/kernel.h"
 #include "device/cpu/stream.h"
@@ -161,12 +162,16 @@ class CpuDevice final : public Device {
   std::string_view name() const noexcept override { return "cpu"; }
   std::size_t alignment() const noexcept override { return kAlignment; }
   DeviceInfo describe() const override {
-    return {.hardware = processor_name(),
-            .memory = available_memory(),
-            .details = {{"instructions", std::string(title_of(isa()))},
-                        {"kernels", kernels()},
-                        {"processors", std::to_string(available_processors())},
-                        {"threads", std::to_string(default_threads())}}};
+    DeviceInfo info{.hardware = processor_name(),
+                    .memory = available_memory(),
+                    .details = {{"instructions", std::string(title_of(isa()))},
+                                {"kernels", kernels()},
+                                {"processors", std::to_string(available_processors())},
+                                {"threads", std::to_string(default_threads())}}};
+    for (FormInfo& form : describe_forms()) {
+      info.details.emplace_back(std::move(form.weights), std::move(form.form));
+    }
+    return info;
   }
 
   Prepared prepare(const Op& op, std::span<const OperandSpec> inputs,

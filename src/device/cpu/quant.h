@@ -83,10 +83,21 @@ namespace avx2 {
 extern const QuantLoops kQuantLoops;
 extern const QuantPanelLoops kQuantPanelLoops;
 }  // namespace avx2
+namespace avx_vnni {
+extern const QuantLoops kQuantLoops;
+extern const QuantPanelLoops kQuantPanelLoops;
+}  // namespace avx_vnni
+namespace avx512vl {  // the same, as AVX-512 VL encodes it
+extern const QuantLoops kQuantLoops;
+extern const QuantPanelLoops kQuantPanelLoops;
+}  // namespace avx512vl
 namespace avx512 {
 extern const QuantLoops kQuantLoops;
 extern const QuantPanelLoops kQuantPanelLoops;
 }  // namespace avx512
+namespace amx {
+extern const QuantPanelLoops kQuantPanelLoops;
+}
 namespace neon {
 extern const QuantLoops kQuantLoops;
 extern const QuantPanelLoops kQuantPanelLoops;

@@ -4,7 +4,7 @@
 // As in simd.h, everything lives in the level's namespace.
 #pragma once
 
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) && !defined(HEDDLE_SIMD_256)
 #include "device/cpu/quant_int_avx512.h"
 #elif defined(__AVX2__)
 #include "device/cpu/quant_int_avx2.h"

@@ -1,4 +1,4 @@
-// The primitives of quant_int.h in AVX2.
+// The primitives of quant_int.h in AVX2, with VNNI in 256 bits where the level has it.
 #pragma once
 
 #include <immintrin.h>
@@ -172,8 +172,13 @@ inline I32x16 dot(I16x32 a, I16x32 b) {
   return {_mm256_madd_epi16(a.low, b.low), _mm256_madd_epi16(a.high, b.high)};
 }
 inline I32x16 dot_add(I32x16 sums, I16x32 a, I16x32 b) {
+#if defined(__AVXVNNI__) || (defined(__AVX512VNNI__) && defined(__AVX512VL__))
+  return {_mm256_dpwssd_epi32(sums.low, a.low, b.low),
+          _mm256_dpwssd_epi32(sums.high, a.high, b.high)};
+#else
   const I32x16 more = dot(a, b);
   return {_mm256_add_epi32(sums.low, more.low), _mm256_add_epi32(sums.high, more.high)};
+#endif
 }
 inline I32x16 add(I32x16 a, I32x16 b) {
   return {_mm256_add_epi32(a.low, b.low), _mm256_add_epi32(a.high, b.high)};

@@ -6,7 +6,6 @@
 // and then the same floats in the same order.
 #pragma once
 
-#include "device/cpu/quant_panel_table.h"
 #include "device/cpu/quant_panel_unpack.h"
 
 namespace heddle::cpu::HEDDLE_SIMD {
@@ -70,30 +69,62 @@ void multiply_all(const UnpackedJob& job) {
   }
 }
 
-struct ManyRows {
-  template <class T>
-  static void run(const QuantJob& job) {
-    constexpr std::int64_t kColumnsAtOnce = kUnpackedPanels * kPanelColumns;
-    const std::int64_t blocks = rounded_blocks(job.depth);
-    const std::int64_t panel_bytes = bytes_of_panel<T>(job.depth);
-    UnpackedPanel unpacked[kUnpackedPanels];
-    for (std::int64_t column = 0; column < job.columns; column += kColumnsAtOnce) {
-      const std::byte* first = job.weights + column / kPanelColumns * panel_bytes;
-      const std::int64_t columns = smaller(job.columns - column, kColumnsAtOnce);
-      for (std::int64_t at = 0; at < blocks; ++at) {
-        const std::int64_t parts = smaller(kParts, job.depth / kPart - at * kParts);
-        for (int p = 0; p < kUnpackedPanels; ++p) {
-          const std::int64_t panel = smaller(p, (columns - 1) / kPanelColumns);
-          unpack<T>(first + panel * panel_bytes + bytes_of_panel<T>(at * kRoundedElements), parts,
-                    unpacked[p]);
-        }
-        multiply_all<T::kGroups, T::kHasMins>({job.x + at, blocks, job.rows, unpacked, parts,
-                                               at == 0, job.out + column, job.out_stride, columns});
+template <class T>
+void many_rows(const QuantJob& job) {
+  constexpr std::int64_t kColumnsAtOnce = kUnpackedPanels * kPanelColumns;
+  const std::int64_t blocks = rounded_blocks(job.depth);
+  const std::int64_t panel_bytes = bytes_of_panel<T>(job.depth);
+  UnpackedPanel unpacked[kUnpackedPanels];
+  for (std::int64_t column = 0; column < job.columns; column += kColumnsAtOnce) {
+    const std::byte* first = job.weights + column / kPanelColumns * panel_bytes;
+    const std::int64_t columns = smaller(job.columns - column, kColumnsAtOnce);
+    for (std::int64_t at = 0; at < blocks; ++at) {
+      const std::int64_t parts = smaller(kParts, job.depth / kPart - at * kParts);
+      for (int p = 0; p < kUnpackedPanels; ++p) {
+        const std::int64_t panel = smaller(p, (columns - 1) / kPanelColumns);
+        unpack<T>(first + panel * panel_bytes + bytes_of_panel<T>(at * kRoundedElements), parts,
+                  unpacked[p]);
       }
+      multiply_all<T::kGroups, T::kHasMins>({job.x + at, blocks, job.rows, unpacked, parts, at == 0,
+                                             job.out + column, job.out_stride, columns});
     }
   }
-};
+}
 
-const QuantPanelLoops kQuantPanelLoops = panel_loops<ManyRows>();
+// ---- All
+
+inline void no_depth(const QuantJob& job) {
+  for (std::int64_t row = 0; row < job.rows; ++row) {
+    for (std::int64_t column = 0; column < job.columns; column += kPanelColumns) {
+      store_columns(job.out + row * job.out_stride + column, job.columns - column, zeros());
+    }
+  }
+}
+
+template <class T>
+void panel_products(const QuantJob& job) {
+  if (job.depth == 0) return no_depth(job);
+  if constexpr (kFewRows > 0) {
+    if (job.rows == 1) return few_rows<T, 1>(job);
+    if (job.rows == 2) return few_rows<T, 2>(job);
+    if (job.rows <= 2 * kFewRows) return few_rows<T, kFewRows>(job);
+  }
+  many_rows<T>(job);
+}
+
+const QuantPanelLoops kQuantPanelLoops = {{
+    panel_products<PanelQ40>,
+    panel_products<PanelQ41>,
+    panel_products<PanelQ50>,
+    panel_products<PanelQ51>,
+    panel_products<PanelQ80>,
+    panel_products<PanelQ2K>,
+    panel_products<PanelQ3K>,
+    panel_products<PanelQ4K>,
+    panel_products<PanelQ5K>,
+    panel_products<PanelQ6K>,
+    panel_products<PanelIq4Nl>,
+    panel_products<PanelIq4Xs>,
+}};
 
 }  // namespace heddle::cpu::HEDDLE_SIMD

@@ -66,6 +66,17 @@ inline F32x16 load16_bf16(const std::uint16_t* from) {
            vreinterpretq_f32_u32(vshll_n_u16(vget_low_u16(high), kHalf)),
            vreinterpretq_f32_u32(vshll_high_n_u16(high, kHalf))}};
 }
+/// The nearest bf16, as a float; of two the even one.
+inline F32x16 round_to_bf16(const F32x16& x) {
+  return each([&](int i) {
+    const uint32x4_t bits = vreinterpretq_u32_f32(x.v[i]);
+    const uint32x4_t even = vandq_u32(vshrq_n_u32(bits, 16), vdupq_n_u32(1));
+    const uint32x4_t up = vaddq_u32(vaddq_u32(bits, even), vdupq_n_u32(0x7fff));
+    const uint32x4_t quiet = vorrq_u32(bits, vdupq_n_u32(0x400000));
+    const uint32x4_t kept = vbslq_u32(vceqq_f32(x.v[i], x.v[i]), up, quiet);
+    return vreinterpretq_f32_u32(vandq_u32(kept, vdupq_n_u32(0xffff0000)));
+  });
+}
 inline void store16(float* to, const F32x16& x) {
   vst1q_f32(to, x.v[0]);
   vst1q_f32(to + 4, x.v[1]);

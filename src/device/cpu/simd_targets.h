@@ -4,8 +4,8 @@
 #include "hwy/detect_compiler_arch.h"
 
 #if HWY_ARCH_X86
-// Without flags the baseline target is the portable level; AVX2 and AVX3 are isa.h's avx2 and avx512;
-// levels between and above them take the next below.
+// Without flags the baseline target is the portable level; AVX2 and AVX3 are isa.h's avx2 and
+// avx512; levels between and above them take the next below.
 #define HWY_DISABLED_TARGETS (HWY_AVX3_DL | HWY_SSE4 | HWY_SSSE3)
 #elif HWY_ARCH_ARM
 // The baseline, NEON, serves all levels. Without targets that are chosen as the program runs, it
