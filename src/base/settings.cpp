@@ -92,10 +92,13 @@ const std::array kSettings{
             [](std::string_view text, Settings& s) {
               return parse_choice(text, {"debug", "info", "warn", "error"}, s.log_level);
             }},
-    Setting{"HEDDLE_CPU", "best", "best, amx, avx512, avx_vnni, avx2 or portable",
+    Setting{"HEDDLE_CPU", "best",
+            "best, portable, avx2, avx_vnni, avx512, amx, neon, neon_dotprod or neon_i8mm",
             "the processor features that kernels may use",
             [](std::string_view text, Settings& s) {
-              return parse_choice(text, {"best", "amx", "avx512", "avx_vnni", "avx2", "portable"},
+              return parse_choice(text,
+                                  {"best", "portable", "avx2", "avx_vnni", "avx512", "amx", "neon",
+                                   "neon_dotprod", "neon_i8mm"},
                                   s.cpu_isa);
             }},
     Setting{"HEDDLE_MATMUL", "exact", "exact or bf16",

@@ -41,7 +41,12 @@ FormsScope::~FormsScope() {
 
 namespace {
 
+bool is_neon(Isa level) {
+  return level >= Isa::neon;
+}
+
 std::string_view rounded_form(Isa level) {
+  if (is_neon(level)) return "multiplied as floats";
   if (level >= Isa::amx) return "AMX tiles of bf16";
   if (level < Isa::avx512) return "multiplied as floats, for want of instructions for bf16";
   return has_avx512_bf16() ? "AVX-512 BF16" : "multiplied as floats, for want of AVX-512 BF16";
@@ -49,6 +54,7 @@ std::string_view rounded_form(Isa level) {
 
 std::string_view exact_form(Isa level) {
   if (level == Isa::portable) return "products and sums of floats in 128 bits";
+  if (is_neon(level)) return "fused multiply-add of floats in 128 bits";
   return level >= Isa::avx512 ? "fused multiply-add of floats in 512 bits"
                               : "fused multiply-add of floats in 256 bits";
 }
@@ -63,6 +69,12 @@ std::string_view block_form(Isa level) {
       return "VNNI in 256 bits";
     case Isa::avx2:
       return "AVX2's multiply and add of pairs";
+    case Isa::neon:
+      return "NEON's widening multiply and add";
+    case Isa::neon_dotprod:
+      return "NEON's dot products of bytes";
+    case Isa::neon_i8mm:
+      return "NEON's dot products of bytes, with and without sign";
     case Isa::portable:
       break;
   }

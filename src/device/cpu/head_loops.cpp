@@ -27,6 +27,8 @@ const HeadLoops* head_loops(Isa level, DType dtype) {
 #if defined(__x86_64__)
   if (level >= Isa::avx512) return &avx512::kHeadLoops[index];
   if (level >= Isa::avx2) return &avx2::kHeadLoops[index];
+#elif defined(__aarch64__)
+  if (level >= Isa::neon) return &neon::kHeadLoops[index];
 #else
   static_cast<void>(level);
 #endif

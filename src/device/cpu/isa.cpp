@@ -12,6 +12,8 @@
 #include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#elif defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
 #endif
 
 namespace heddle::cpu {
@@ -28,6 +30,9 @@ constexpr Level kLevels[] = {
     {Isa::avx_vnni, "avx_vnni", "AVX-VNNI", "AVX-VNNI"},
     {Isa::avx512, "avx512", "AVX-512", "AVX-512 with VNNI"},
     {Isa::amx, "amx", "AMX", "AMX with int8 and bf16"},
+    {Isa::neon, "neon", "NEON", "NEON"},
+    {Isa::neon_dotprod, "neon_dotprod", "NEON with dot products", "dot products (asimddp)"},
+    {Isa::neon_i8mm, "neon_i8mm", "NEON with i8mm", "8-bit matrix products (i8mm)"},
 };
 static_assert(std::ranges::all_of(kLevels, [](const Level& level) {
   return &kLevels[static_cast<std::size_t>(level.isa)] == &level;
@@ -36,6 +41,8 @@ static_assert(std::ranges::all_of(kLevels, [](const Level& level) {
 /// All that a processor of this architecture might have, from the least to the best.
 #if defined(__x86_64__)
 constexpr Isa kHere[] = {Isa::portable, Isa::avx2, Isa::avx_vnni, Isa::avx512, Isa::amx};
+#elif defined(__aarch64__)
+constexpr Isa kHere[] = {Isa::portable, Isa::neon, Isa::neon_dotprod, Isa::neon_i8mm};
 #else
 constexpr Isa kHere[] = {Isa::portable};
 #endif
@@ -102,6 +109,29 @@ Features detect() {
   found.avx512_bf16 = has(more.eax, {kBf16});
   const bool amx = found.avx512_bf16 && has(seven.edx, {kTileBf16, kTile, kTileInt8});
   if (amx && saves(kTileState) && system_allows_tiles()) found.levels.push_back(Isa::amx);
+  return found;
+}
+
+#elif defined(__aarch64__)
+
+// Bit positions: Linux, arch/arm64/include/uapi/asm/hwcap.h. Elsewhere what the compiler was told.
+Features detect() {
+  Features found;
+  found.levels.push_back(Isa::neon);
+#if defined(__linux__)
+  constexpr unsigned long kDotProducts = 1ul << 20, kInt8Matrices = 1ul << 13;
+  const bool dot_products = (::getauxval(AT_HWCAP) & kDotProducts) != 0;
+  const bool int8_matrices = (::getauxval(AT_HWCAP2) & kInt8Matrices) != 0;
+#else
+#if defined(__ARM_FEATURE_DOTPROD)
+  const bool dot_products = true;
+#else
+  const bool dot_products = false;
+#endif
+  const bool int8_matrices = false;
+#endif
+  if (dot_products) found.levels.push_back(Isa::neon_dotprod);
+  if (dot_products && int8_matrices) found.levels.push_back(Isa::neon_i8mm);
   return found;
 }
 

@@ -11,10 +11,13 @@ namespace heddle::cpu {
 /// are compared only on the kind of processor that they belong to.
 enum class Isa : std::uint8_t {
   portable,
-  avx2,      // with FMA and F16C
-  avx_vnni,  // 256 bits of VNNI, encoded as AVX-VNNI or as AVX-512 VL
-  avx512,    // F, BW, DQ, CD, VL, VNNI
-  amx        // tiles of int8 and bf16, and AVX-512 with BF16
+  avx2,          // with FMA and F16C
+  avx_vnni,      // 256 bits of VNNI, encoded as AVX-VNNI or as AVX-512 VL
+  avx512,        // F, BW, DQ, CD, VL, VNNI
+  amx,           // tiles of int8 and bf16, and AVX-512 with BF16
+  neon,          // every 64-bit Arm processor's
+  neon_dotprod,  // with four-byte dot products
+  neon_i8mm      // of which one side may have no sign
 };
 
 Isa isa();

@@ -126,7 +126,8 @@ class LibraryProduct {
 
 std::optional<LibraryMatmul> library_matmul(DType dtype, const MatmulShape& shape) {
   const bool worthwhile = shape.depth >= kLeastDepth && shape.columns >= kLeastColumns;
-  if (dtype != DType::bf16 || isa() < Isa::avx512 || !worthwhile || shape.a_depth != 1) {
+  const bool is_quicker = has_level(Isa::avx512) && isa() >= Isa::avx512;
+  if (dtype != DType::bf16 || !is_quicker || !worthwhile || shape.a_depth != 1) {
     return std::nullopt;
   }
   try {

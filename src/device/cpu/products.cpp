@@ -20,6 +20,8 @@ const Products& products(Isa level) {
 #if defined(__x86_64__)
   if (level >= Isa::avx512) return avx512::kProducts;
   if (level >= Isa::avx2) return avx2::kProducts;
+#elif defined(__aarch64__)
+  if (level >= Isa::neon) return neon::kProducts;
 #else
   static_cast<void>(level);
 #endif
@@ -32,6 +34,8 @@ const RoundedProducts& rounded_products(Isa level) {
   if (level == Isa::avx512 && has_avx512_bf16()) return avx512_bf16::kRoundedProducts;
   if (level == Isa::avx512) return avx512::kRoundedProducts;
   if (level >= Isa::avx2) return avx2::kRoundedProducts;
+#elif defined(__aarch64__)
+  if (level >= Isa::neon) return neon::kRoundedProducts;
 #else
   static_cast<void>(level);
 #endif

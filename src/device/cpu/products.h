@@ -131,5 +131,9 @@ extern const RoundedProducts kRoundedProducts;
 namespace amx {
 extern const RoundedProducts kRoundedProducts;
 }
+namespace neon {
+extern const Products kProducts;
+extern const RoundedProducts kRoundedProducts;
+}  // namespace neon
 
 }  // namespace heddle::cpu

@@ -98,5 +98,15 @@ extern const QuantPanelLoops kQuantPanelLoops;
 namespace amx {
 extern const QuantPanelLoops kQuantPanelLoops;
 }
+namespace neon {
+extern const QuantLoops kQuantLoops;
+extern const QuantPanelLoops kQuantPanelLoops;
+}  // namespace neon
+namespace neon_dotprod {
+extern const QuantPanelLoops kQuantPanelLoops;
+}
+namespace neon_i8mm {
+extern const QuantPanelLoops kQuantPanelLoops;
+}
 
 }  // namespace heddle::cpu

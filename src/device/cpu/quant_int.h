@@ -8,6 +8,8 @@
 #include "device/cpu/quant_int_avx512.h"
 #elif defined(__AVX2__)
 #include "device/cpu/quant_int_avx2.h"
+#elif defined(HEDDLE_SIMD_NEON)
+#include "device/cpu/quant_int_neon.h"
 #else
 #include "device/cpu/quant_int_portable.h"
 #endif

@@ -115,10 +115,10 @@ inline void store_codes(std::int16_t* to, I16x32 x) {
   _mm256_store_si256(halves, x.low);
   _mm256_store_si256(halves + 1, x.high);
 }
-/// Two codes, for each of 16 columns.
-inline I16x32 broadcast_pair(const std::int16_t* from) {
+/// Two codes, the `k`th two from `from` on, for each of 16 columns.
+inline I16x32 broadcast_pair(const std::int16_t* from, int k) {
   std::int32_t pair;
-  std::memcpy(&pair, from, sizeof pair);
+  std::memcpy(&pair, from + 2 * k, sizeof pair);
   const __m256i all = _mm256_set1_epi32(pair);
   return {all, all};
 }

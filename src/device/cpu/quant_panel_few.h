@@ -1,82 +1,13 @@
 // Products of a few rows with weights in panels of blocks, whose codes go straight into products.
 #pragma once
 
-#include "device/cpu/quant.h"
-#include "device/cpu/quant_panel_codes.h"
+#if defined(__ARM_FEATURE_DOTPROD)
+#include "device/cpu/quant_panel_sdot.h"
+#else
+#include "device/cpu/quant_panel_pairs.h"
+#endif
 
 namespace heddle::cpu::HEDDLE_SIMD {
-
-inline constexpr int kPairs = kPart / 2;
-inline constexpr std::int64_t kPanelColumns = kPanelBlocks;
-
-/// A part's sums of products, by groups, join `sum`; `activations` are the sums of its codes.
-template <bool HasMins>
-inline F32x16 join(F32x16 sum, I32x16 dot, F32x16 scale, F32x16 min, float activations) {
-  sum = multiply_add(to_float(dot), scale, sum);
-  return HasMins ? multiply_add(broadcast(activations), min, sum) : sum;
-}
-
-template <int Groups>
-inline float sum_of_codes(const RoundedBlock& x, int part, int group) {
-  return Groups == 1 ? x.pair_sums[part] : x.sums[2 * part + group];
-}
-
-inline void store_columns(float* to, std::int64_t columns, F32x16 values) {
-  if (columns >= kPanelColumns) {
-    store16(to, values);
-  } else {
-    store_first(to, values, columns);
-  }
-}
-
-template <class T>
-inline constexpr std::int64_t kBytesOfBlocks = sizeof(typename T::Block) * kPanelBlocks;
-
-template <class T>
-inline std::int64_t bytes_of_panel(std::int64_t depth) {
-  return depth / (kIsSuperPanel<T> ? kRoundedElements : kPart) * kBytesOfBlocks<T>;
-}
-
-// ---- A few rows
-
-/// Part `part` of a block, which is part `at` of 256 elements.
-template <class T, int R>
-inline void add_part(const std::byte* panel, const PanelHeader& header, int part,
-                     const RoundedBlock* const (&x)[R], int at, F32x16 (&sums)[R]) {
-  constexpr int kGroupPairs = kPairs / T::kGroups;
-  constexpr int kChains = kGroupPairs == kPairs ? 2 : 1;  // a long one would wait for itself
-#pragma GCC unroll 2
-  for (int group = 0; group < T::kGroups; ++group) {
-    I32x16 dots[R][kChains];
-#pragma GCC unroll 4
-    for (int r = 0; r < R; ++r) {
-      const float codes = sum_of_codes<T::kGroups>(*x[r], at, group);
-      dots[r][0] =
-          T::kOffset == 0 ? no_sums() : to_int(multiply(broadcast(codes), broadcast(-T::kOffset)));
-      if constexpr (kChains > 1) dots[r][1] = no_sums();
-    }
-#pragma GCC unroll kUnrolledPairs
-    for (int i = 0; i < kGroupPairs; ++i) {
-      // Pairs 0, 8, 1, 9, ...: those of small blocks share bytes.
-      const int k = T::kGroups == 1 ? i / 2 + i % 2 * 8 : group * kGroupPairs + i;
-      const I16x32 codes = T::codes(panel, part, k);
-#pragma GCC unroll 4
-      for (int r = 0; r < R; ++r) {
-        dots[r][i % kChains] =
-            dot_add(dots[r][i % kChains], codes, broadcast_pair(x[r]->codes + at * kPart + 2 * k));
-      }
-    }
-    const int index = part * T::kGroups + group;
-    const F32x16 scale = T::scale(header, panel, index), min = T::min(header, panel, index);
-#pragma GCC unroll 4
-    for (int r = 0; r < R; ++r) {
-      I32x16 dot = dots[r][0];
-      if constexpr (kChains > 1) dot = add(dot, dots[r][1]);
-      sums[r] =
-          join<T::kHasMins>(sums[r], dot, scale, min, sum_of_codes<T::kGroups>(*x[r], at, group));
-    }
-  }
-}
 
 /// Fetches what will follow part `part` of a block after a while: into the second level of caches,
 /// as reading outruns the number of lines that the first can wait for; for one row, blocks that

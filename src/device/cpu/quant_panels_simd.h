@@ -10,15 +10,6 @@
 
 namespace heddle::cpu::HEDDLE_SIMD {
 
-/// 256 elements of a panel.
-struct UnpackedPanel {
-  alignas(64) std::int16_t codes[kParts][kPairs][2 * kPanelBlocks];
-  alignas(64) float scales[2 * kParts][kPanelBlocks];
-  alignas(64) float mins[2 * kParts][kPanelBlocks];
-
-  void put(int part, int pair, I16x32 values) { store_codes(codes[part][pair], values); }
-};
-
 /// Some rows against the unpacked panels.
 struct UnpackedJob {
   const RoundedBlock* x;  // of the first row, at the panels' elements
@@ -33,7 +24,7 @@ struct UnpackedJob {
 /// Rows [row, end), at most R; where there are fewer, the last is computed again.
 template <int Groups, bool HasMins, int R>
 void multiply_rows(const UnpackedJob& job, std::int64_t row, std::int64_t end) {
-  constexpr int P = kUnpackedPanels, kGroupPairs = kPairs / Groups;
+  constexpr int P = kUnpackedPanels;
   const RoundedBlock* x[R];
   F32x16 sums[R][P];
 #pragma GCC unroll 6
@@ -43,38 +34,7 @@ void multiply_rows(const UnpackedJob& job, std::int64_t row, std::int64_t end) {
     for (int p = 0; p < P; ++p) sums[r][p] = zeros();
   }
   for (int part = 0; part < job.parts; ++part) {
-    for (int group = 0; group < Groups; ++group) {
-      I32x16 dots[R][P];
-#pragma GCC unroll 6
-      for (int r = 0; r < R; ++r) {
-#pragma GCC unroll 2
-        for (int p = 0; p < P; ++p) dots[r][p] = no_sums();
-      }
-#pragma GCC unroll 16
-      for (int i = 0; i < kGroupPairs; ++i) {
-        const int k = group * kGroupPairs + i;
-        I16x32 weights[P];
-#pragma GCC unroll 2
-        for (int p = 0; p < P; ++p) weights[p] = load_codes(job.panels[p].codes[part][k]);
-#pragma GCC unroll 6
-        for (int r = 0; r < R; ++r) {
-          const I16x32 pair = broadcast_pair(x[r]->codes + part * kPart + 2 * k);
-#pragma GCC unroll 2
-          for (int p = 0; p < P; ++p) dots[r][p] = dot_add(dots[r][p], weights[p], pair);
-        }
-      }
-      const int index = part * Groups + group;
-#pragma GCC unroll 2
-      for (int p = 0; p < P; ++p) {
-        const F32x16 scale = load16(job.panels[p].scales[index]);
-        const F32x16 min = HasMins ? load16(job.panels[p].mins[index]) : scale;
-#pragma GCC unroll 6
-        for (int r = 0; r < R; ++r) {
-          sums[r][p] = join<HasMins>(sums[r][p], dots[r][p], scale, min,
-                                     sum_of_codes<Groups>(*x[r], part, group));
-        }
-      }
-    }
+    sum_part<Groups, HasMins>(job.panels, part, x, sums);
   }
 #pragma GCC unroll 6
   for (int r = 0; r < R; ++r) {

@@ -17,6 +17,8 @@
 #include "device/cpu/simd_avx512.h"
 #elif defined(__AVX2__)
 #include "device/cpu/simd_avx2.h"
+#elif defined(HEDDLE_SIMD_NEON)
+#include "device/cpu/simd_neon.h"
 #else
 #include "device/cpu/simd_portable.h"
 #endif

@@ -1,4 +1,5 @@
 #include <limits>
+#include <optional>
 
 #include "device/cpu/linear_run.h"
 #include "device/cpu/quant.h"
@@ -100,6 +101,23 @@ TEST_P(QuantLinear, AgreesWithFloat64AtEveryLevel) {
           }
         }
       }
+    }
+  }
+}
+
+TEST_P(QuantLinear, PanelsGiveTheSameBitsAtEveryLevelThatFuses) {
+  if (!GetParam().packed) GTEST_SKIP() << "blocks as files have them are summed by lanes";
+  const std::int64_t depth = 3 * block();
+  const HostTensor w = random_blocks(type(), 37, depth, 2);
+  for (const std::int64_t rows : {1, 2, 3, 11}) {
+    const HostTensor x = random_tensor(DType::f32, {rows, depth}, 3);
+    std::optional<HostTensor> first;
+    for (const Isa level : levels()) {
+      if (level == Isa::portable) continue;
+      const IsaScope scope(level);
+      HostTensor out = product(x, w);
+      if (first) EXPECT_EQ(out.bytes, first->bytes) << setting_of(level) << ", rows " << rows;
+      if (!first) first = std::move(out);
     }
   }
 }
