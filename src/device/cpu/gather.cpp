@@ -58,13 +58,13 @@ struct Gatherer {
 Prepared prepare_gather_slices(const PrepareArgs& args) {
   const auto& op = std::get<Gather>(args.op);
   const OperandSpec& x = args.inputs[0];
-  if (!is_contiguous(x)) {
-    return refuse(fmt::format("gather: x must be contiguous, not {}", to_string(x)));
+  for (const OperandSpec& operand : args.inputs) {
+    if (operand.layout.kind == LayoutKind::strided) continue;
+    return refuse(fmt::format("gather: operands must be strided, not {}", to_string(operand)));
   }
   Gatherer gatherer;
   gatherer.starts = Starts(args, op.axes, op.slice_sizes);
-  gatherer.slices =
-      Slices(op.slice_sizes, contiguous_strides(x.spec.shape), item_size(x.spec.dtype));
+  gatherer.slices = Slices(op.slice_sizes, x.layout.strides, item_size(x.spec.dtype));
   const Shape indices = op.axes.empty() ? Shape{} : args.inputs[1].spec.shape;
   if (!indices.empty() && indices[0] > 0) gatherer.per_row = gatherer.starts.count() / indices[0];
   KernelTraits traits = whole_operand_traits(args.inputs, args.outputs);

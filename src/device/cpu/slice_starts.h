@@ -13,11 +13,11 @@ namespace heddle::cpu {
 class Starts {
  public:
   Starts() = default;
-  /// Operands 1, 2, ... are indices into `axes` of operand 0, a contiguous tensor; `sizes` are the
+  /// Operands 1, 2, ... are indices into `axes` of operand 0, which is strided; `sizes` are the
   /// slices'.
   Starts(const PrepareArgs& args, const Dims& axes, const Shape& sizes) {
     const Shape& shape = args.inputs[0].spec.shape;
-    const Dims strides = contiguous_strides(shape);
+    const Dims& strides = args.inputs[0].layout.strides;
     if (!axes.empty()) count_ = elements(args.inputs[1].spec.shape);
     for (std::size_t i = 0; i < axes.size(); ++i) {
       const std::int64_t axis = axes[i];

@@ -9,7 +9,7 @@ namespace {
 
 // Slices lie anywhere, so that nothing but the offsets says what comes next. About this many bytes
 // are fetched ahead; of each slice its first lines, after which the processor sees where it goes.
-constexpr std::int64_t kAheadBytes = 2048;
+constexpr std::int64_t kAheadBytes = 4096;
 constexpr std::int64_t kMostAhead = 32, kLine = 64, kFetchedLines = 4;
 
 /// `kBytes` at compile time, or 0.

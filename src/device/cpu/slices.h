@@ -1,4 +1,4 @@
-// Boxes of one shape in a contiguous tensor, or rows of a strided one, copied from anywhere in it.
+// Boxes of one shape in a strided tensor, copied from anywhere in it.
 #pragma once
 
 #include <cstddef>
