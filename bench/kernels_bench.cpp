@@ -92,6 +92,38 @@ void add_products(std::vector<Case>& cases) {
   }
 }
 
+/// MLX's groups, with scales and biases of f16.
+void add_group_products(std::vector<Case>& cases) {
+  constexpr std::int64_t kDepth = 4096, kManyRows = 512, kManyColumns = 4096;
+  using enum QuantMode;
+  for (const GroupFormat& f : {GroupFormat{affine, 64, 2},
+                               {affine, 64, 3},
+                               {affine, 64, 4},
+                               {affine, 64, 5},
+                               {affine, 64, 6},
+                               {affine, 64, 8},
+                               {mxfp4, 32, 4},
+                               {mxfp8, 32, 8},
+                               {nvfp4, 16, 4}}) {
+    const std::int64_t words = kDepth * f.bits / 32, groups = kDepth / f.group_size;
+    const auto add = [&](std::int64_t rows, std::int64_t columns, Bound bound, double amount) {
+      const DType scales = f.mode == affine ? DType::f16 : DType::u8;
+      // Scales of a byte: 2 in e4m3, and far from the smallest in e8m0.
+      const std::vector<std::int32_t> bytes(f.mode == affine ? 0 : 1, 0x40404040);
+      std::vector<Input> inputs{{{DType::f32, {rows, kDepth}}, {}, false},
+                                {{DType::u32, {columns, words}}, {}, false},
+                                {{scales, {columns, groups}}, bytes, false}};
+      if (f.mode == affine) inputs.push_back(inputs.back());
+      cases.push_back({fmt::format("group_matmul {}{}", to_string(f.mode), f.bits),
+                       fmt::format("{} x {} -> {}", rows, kDepth, columns), GroupMatmul{f},
+                       std::move(inputs), bound, amount});
+    };
+    const std::int64_t columns = kBeyondCaches / (4 * words) / 64 * 64;
+    for (const std::int64_t rows : {1, 4, 8}) add(rows, columns, Bound::read, 0);
+    add(kManyRows, kManyColumns, Bound::f32, 2.0 * kManyRows * kManyColumns * kDepth);
+  }
+}
+
 struct Heads {
   std::int64_t queries, keys, features;
 };
@@ -480,6 +512,7 @@ Arguments parse(int count, char** words) {
 int run(const Arguments& arguments) {
   std::vector<Case> cases;
   add_products(cases);
+  add_group_products(cases);
   add_attention(cases);
   add_elementwise(cases);
   add_reductions(cases);

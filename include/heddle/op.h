@@ -97,7 +97,7 @@ std::vector<IndexBound> index_bounds(const Op& op);
 /// The state operand that the op replaces (its output 0 is the next version), if it writes one.
 inline bool writes_state(const Op& op) noexcept {
   return std::holds_alternative<WriteRows>(op) || std::holds_alternative<RopeWriteRows>(op) ||
-         std::holds_alternative<Feed>(op);
+         std::holds_alternative<NormRopeWriteRows>(op) || std::holds_alternative<Feed>(op);
 }
 
 /// Whether each output row (axis 0) depends on the same row of operand `operand` only, so that a

@@ -1,5 +1,6 @@
 // Lowering of element-wise ops, reductions, normalisations and products.
 #include <algorithm>
+#include <limits>
 
 #include "device/lower_build.h"
 
@@ -207,6 +208,20 @@ MaybeLowered lower_op(const Softmax&, LowerInputs in) {
   const Value sum = b.binary(BinaryKind::maximum, b.reduce_last(ReduceKind::sum, terms),
                              b.scalar(kTiny, compute));
   return b.finish({b.cast(b.binary(BinaryKind::divide, terms, sum), in[0].dtype)});
+}
+
+MaybeLowered lower_op(const CausalSoftmax&, LowerInputs in) {
+  LoweredBuilder b(in);
+  const Shape& shape = in[0].shape;
+  const std::int64_t keys = shape.back(), queries = shape[shape.size() - 2];
+  const Value column = b.add(Arange{0, 1, keys, DType::i32}, {});
+  const auto last = static_cast<double>(keys - queries);
+  const Value seen = b.reshape(b.add(Arange{last, 1, queries, DType::i32}, {}), {queries, 1});
+  const Value mask = b.add(Compare{CompareKind::less_equal}, {column, seen});
+  constexpr double kNothing = -std::numeric_limits<double>::infinity();
+  const Value scores =
+      b.add(Select{}, {mask, LoweredBuilder::input(0), b.scalar(kNothing, in[0].dtype)});
+  return b.finish({b.add(Softmax{}, {scores})});
 }
 
 MaybeLowered lower_op(const RmsNorm& op, LowerInputs in) {

@@ -176,4 +176,29 @@ MaybeLowered lower_op(const RopeWriteRows& op, LowerInputs in) {
   return b.finish({b.add(WriteRows{}, {LoweredBuilder::input(0), x, LoweredBuilder::input(2)})});
 }
 
+namespace {
+
+/// norm_rope's operands from `x` on as its parts: the weight, then what rope takes.
+Value norm_then_rope(LoweredBuilder& b, const NormRope& op, Value x, std::size_t next) {
+  std::vector<Value> norm{x};
+  if (op.has_weight) norm.push_back(LoweredBuilder::input(next++));
+  std::vector<Value> rope{b.add(RmsNorm{op.eps, op.has_weight, false}, norm)};
+  for (; next < b.input_count(); ++next) rope.push_back(LoweredBuilder::input(next));
+  return b.add(Rope{op.angles, false}, rope);
+}
+
+}  // namespace
+
+MaybeLowered lower_op(const NormRope& op, LowerInputs in) {
+  LoweredBuilder b(in);
+  return b.finish({norm_then_rope(b, op, LoweredBuilder::input(0), 1)});
+}
+
+MaybeLowered lower_op(const NormRopeWriteRows& op, LowerInputs in) {
+  LoweredBuilder b(in);
+  const NormRope norm_rope{op.eps, op.has_weight, op.angles};
+  const Value x = norm_then_rope(b, norm_rope, LoweredBuilder::input(1), 3);
+  return b.finish({b.add(WriteRows{}, {LoweredBuilder::input(0), x, LoweredBuilder::input(2)})});
+}
+
 }  // namespace heddle

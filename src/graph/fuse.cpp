@@ -12,6 +12,7 @@ Graph fuse(const Graph& graph, const PassOptions& options) {
     join_gated_multiply(fusion, id);
     join_add_rms_norm(fusion, id);
     join_bias_rope(fusion, id);
+    join_norm_rope(fusion, id);
     join_write(fusion, id);
   }
   return fusion.finish();

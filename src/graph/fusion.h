@@ -75,6 +75,7 @@ class Fusion {
 void join_gated_multiply(Fusion& fusion, NodeId multiply);
 void join_add_rms_norm(Fusion& fusion, NodeId norm);
 void join_bias_rope(Fusion& fusion, NodeId rope);
+void join_norm_rope(Fusion& fusion, NodeId rope);
 void join_write(Fusion& fusion, NodeId write);
 
 /// Linears over one input, joined into the first of them.

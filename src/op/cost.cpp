@@ -40,6 +40,7 @@ constexpr double kRmsNormOperations = 4;    // square, add, scale, weight
 constexpr double kLayerNormOperations = 7;  // and mean, difference, bias
 constexpr double kStateOperations = 7;      // exp, its product, two of the input, three sums
 constexpr double kThreefryOperations = 36;  // for a word: half of twenty rounds and five additions
+constexpr double kQuantizeOperations = 6;   // least, largest, and to a code
 constexpr double kRopeOperations = 3;       // four products and two sums a pair
 
 double norm_operations(Inputs in, double each) {
@@ -174,6 +175,28 @@ Cost grouped_linear_cost(Inputs in, Inputs out) {
           2 * count(out[0]) * static_cast<double>(in[0].shape[1])};
 }
 
+/// The same for matrices that indices choose.
+Cost gather_matmul_cost(Inputs in, Inputs out) {
+  const double products = count(in[2]);
+  const double read = std::min(products, static_cast<double>(in[0].shape[0]));
+  const double matrices = std::min(products, static_cast<double>(in[1].shape[0]));
+  return {bytes_of_rows(in[0], read) + bytes_of_rows(in[1], matrices) +
+              bytes_of_all(in.subspan(2)) + bytes(out[0]),
+          2 * count(out[0]) * static_cast<double>(in[0].shape[2])};
+}
+
+Cost group_matmul_cost(const GroupMatmul& op, Inputs in, Inputs out) {
+  const double operations = 2 * count(out[0]) * static_cast<double>(in[0].shape.back());
+  if (!op.gathers) return whole(in, out, operations);
+  const std::size_t indices = in.size() - 2;
+  const double products = count(in[indices]);
+  double moved = bytes_of_all(in.subspan(indices)) + bytes(out[0]);
+  for (const TensorSpec& spec : in.first(indices)) {
+    moved += bytes_of_rows(spec, std::min(products, static_cast<double>(spec.shape[0])));
+  }
+  return {moved, operations};
+}
+
 }  // namespace
 
 Cost cost(const Op& op, Inputs in, Inputs out) {
@@ -220,6 +243,24 @@ Cost cost(const Op& op, Inputs in, Inputs out) {
           [&](const ArgReduce&) { return whole(in, out, count(in[0])); },
           [&](const TopK&) { return whole(in, out, count(in[0])); },
           [&](const GatedMultiply&) { return whole(in, out, 2 * count(out[0])); },
+          [&](const GroupMatmul& o) { return group_matmul_cost(o, in, out); },
+          [&](const GatherMatmul&) { return gather_matmul_cost(in, out); },
+          [&](const SegmentedMatmul&) {
+            // Where segments lie is data; this takes them to share the inner axis.
+            const double pairs = count(in[0]) * static_cast<double>(in[1].shape[1]);
+            return whole(in, out, 2 * pairs);
+          },
+          [&](const GroupQuantize&) { return whole(in, out, kQuantizeOperations * count(in[0])); },
+          [&](const GroupDequantize&) { return whole(in, out, 2 * count(out[0])); },
+          [&](const NormRope&) {
+            return whole(in, out, (kRmsNormOperations + kRopeOperations) * count(in[0]));
+          },
+          [&](const NormRopeWriteRows&) -> Cost {
+            return {row_write_bytes(in), (kRmsNormOperations + kRopeOperations) * count(in[1])};
+          },
+          [&](const CausalSoftmax&) {
+            return whole(in, out, norm_operations(in, kSoftmaxOperations));
+          },
           [&](const Softmax&) { return whole(in, out, norm_operations(in, kSoftmaxOperations)); },
           [&](const RmsNorm&) { return whole(in, out, norm_operations(in, kRmsNormOperations)); },
           [&](const AddRmsNorm&) {

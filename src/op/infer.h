@@ -123,6 +123,7 @@ Specs infer_op(const Select&, const Operands&);
 Specs infer_op(const GatedMultiply&, const Operands&);
 Specs infer_op(const Reduce&, const Operands&);
 Specs infer_op(const Softmax&, const Operands&);
+Specs infer_op(const CausalSoftmax&, const Operands&);
 Specs infer_op(const RmsNorm&, const Operands&);
 Specs infer_op(const AddRmsNorm&, const Operands&);
 Specs infer_op(const LayerNorm&, const Operands&);
@@ -142,6 +143,8 @@ Specs infer_op(const Resize&, const Operands&);
 Specs infer_op(const Rope&, const Operands&);
 Specs infer_op(const RopeTable&, const Operands&);
 Specs infer_op(const RopeWriteRows&, const Operands&);
+Specs infer_op(const NormRope&, const Operands&);
+Specs infer_op(const NormRopeWriteRows&, const Operands&);
 Specs infer_op(const Attention&, const Operands&);
 Specs infer_op(const Attend&, const Operands&);
 Specs infer_op(const SelectiveScan&, const Operands&);
@@ -165,9 +168,6 @@ Specs infer_op(const GroupMatmul&, const Operands&);
 Specs infer_op(const GatherMatmul&, const Operands&);
 Specs infer_op(const SegmentedMatmul&, const Operands&);
 Specs infer_op(const Fp8&, const Operands&);
-Specs infer_op(const CausalSoftmax&, const Operands&);
-Specs infer_op(const NormRope&, const Operands&);
-Specs infer_op(const NormRopeWriteRows&, const Operands&);
 
 // Random bits (infer_random.cpp)
 Specs infer_op(const RandomBits&, const Operands&);

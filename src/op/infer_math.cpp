@@ -228,6 +228,13 @@ Specs infer_op(const Softmax&, const Operands& in) {
   return {in[0]};
 }
 
+Specs infer_op(const CausalSoftmax&, const Operands& in) {
+  in.check_count(1, "x");
+  in.check_min_rank(0, 2, "x");
+  in.check_floating(0, "x");
+  return {in[0]};
+}
+
 Specs infer_op(const RmsNorm& op, const Operands& in) {
   check_norm(in, 0, op.eps, op.has_weight, op.has_bias, "x");
   return {in[0]};

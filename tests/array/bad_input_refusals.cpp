@@ -442,6 +442,7 @@ std::vector<Refused> refused_calls() {
   add_views(all);
   add_elementwise(all);
   add_refused_models(all);
+  add_refused_quantized(all);
   add_refused_axes(all);
   add_arrays(all);
   return with_families(std::move(all), &FamilyRows::refused);

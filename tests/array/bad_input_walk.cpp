@@ -284,6 +284,7 @@ std::vector<Walked> walked_functions() {
   add_products(all);
   add_llm(all);
   add_walked_axes(all);
+  add_walked_quantized(all);
   add_arrays(all);
   return with_families(std::move(all), &FamilyRows::walked);
 }

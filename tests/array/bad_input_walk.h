@@ -68,6 +68,8 @@ std::vector<Row> with_families(std::vector<Row> rows,
 
 // Parts of these.
 void add_walked_axes(std::vector<Walked>& all);
+void add_walked_quantized(std::vector<Walked>& all);
+void add_refused_quantized(std::vector<Refused>& all);
 void add_refused_models(std::vector<Refused>& all);
 void add_refused_axes(std::vector<Refused>& all);
 

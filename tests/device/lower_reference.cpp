@@ -501,7 +501,9 @@ std::vector<Reference> reference(const Op& op, Inputs in) {
               x = with_bias(x, in[3]);
             return Results{write_rows(in[0], x, in[2])};
           },
-          [&](const Attention& o) { return Results{attention(o, in, out[0])}; },
+          [&](const Attention& o) {
+            return o.has_sinks ? by_common_reference(op, in) : Results{attention(o, in, out[0])};
+          },
           [&](const Attend& o) { return Results{attend(o, in, out[0])}; },
           [&](const auto&) { return by_common_reference(op, in); },
       },

@@ -63,6 +63,10 @@ std::vector<Case> arithmetic_cases() {
       {LayerNorm{1e-5f, false, false}, "f64[2, 0]", {}},
       {Softmax{}, "f32[2, 3]", {{0, {-inf, -inf, -inf, -inf, 1, 900}}}},
       {Softmax{}, "f32[2, 0]", {}},
+      {CausalSoftmax{}, "f32[2, 3, 5]", {}},
+      {CausalSoftmax{}, "f16[5, 3]", {}},  // the first rows see nothing
+      {CausalSoftmax{}, "f64[3, 0]", {}},
+      {CausalSoftmax{}, "f32[2, 2]", {{0, {-inf, 900, 1, 2}}}},
       {RmsNorm{1e-5f, true, true}, "f32[2, 3, 4], f32[4], f32[4]", {}},
       {RmsNorm{1e-5f, false, false}, "f32[4]", {}},
       {RmsNorm{1e-5f, true, false}, "f16[2, 4], f32[4]", {}},
@@ -116,6 +120,16 @@ std::vector<Case> row_cases() {
        {{2, rows}, {4, positions}, {5, factors}}},
       {RopeWriteRows{true, false, {}}, "f32[5, 2, 8], f32[3, 2, 8], i32[3], f32[16]", {{2, rows}}},
       {RopeWriteRows{false, false, {}}, "f32[5, 2, 8], f32[3, 2, 8], i32[3]", {{2, rows}}},
+      {NormRope{1e-6f, true, half}, "f32[3, 2, 8], f32[8], i32[3]", {{2, positions}}},
+      {NormRope{1e-6f, false, pairs},
+       "f16[3, 2, 8], i32[3], f32[4]",
+       {{1, positions}, {2, factors}}},
+      {NormRopeWriteRows{1e-6f, true, pairs},
+       "f16[5, 2, 8], f32[3, 2, 8], i32[3], f32[8], i32[3], f32[4]",
+       {{2, rows}, {4, positions}, {5, factors}}},
+      {NormRopeWriteRows{1e-6f, false, half},
+       "f32[5, 2, 8], f32[3, 2, 8], i32[3], i32[3]",
+       {{2, rows}, {3, positions}}},
   };
 }
 
@@ -168,6 +182,15 @@ std::vector<Case> attention_cases() {
        "f32[2, 5, 4, 8], f32[2, 7, 2, 8], f32[2, 7, 2, 6], f32[2, 1, 1, 7]",
        {}},
       {Attention{}, "f32[1, 2, 3, 4], f32[1, 2, 0, 4], f32[1, 2, 0, 4]", {}},
+      {Attention{.scale = 0.3f, .has_sinks = true},
+       "f32[2, 4, 5, 8], f32[2, 2, 7, 8], f32[2, 2, 7, 6], f32[4]",
+       {}},
+      {Attention{.mask = causal, .sequence_first = true, .has_sinks = true},
+       "f16[2, 5, 4, 8], f16[2, 7, 2, 8], f16[2, 7, 2, 6], f16[4]",
+       {}},
+      {Attention{.mask = boolean, .has_sinks = true},
+       "f32[1, 1, 2, 4], f32[1, 1, 3, 4], f32[1, 1, 3, 4], bool[2, 3], f32[1]",
+       {{3, {0, 0, 0, 0, 1, 0}}}},
       {Attend{.scale = 0.4f, .block_size = 4}, attend, batch},
       {Attend{.scale = 0.4f, .block_size = 4, .window = 3}, attend, batch},
   };

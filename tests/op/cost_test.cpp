@@ -67,6 +67,16 @@ TEST(Cost, OrderTakesLogarithms) {
   EXPECT_EQ(cost_of(SearchSorted{}, "f32[1023], f32[7]").operations, 7 * 10);
 }
 
+TEST(Cost, MatricesThatIndicesChooseCountOnce) {
+  EXPECT_EQ(cost_of(GatherMatmul{}, "f32[100, 2, 3], f32[2, 3, 5], u32[4], u32[4]").bytes,
+            4 * (4 * 2 * 3 + 2 * 3 * 5 + 2 * 4 + 4 * 2 * 5));
+  const Cost groups =
+      cost_of(GroupMatmul{{}, true, true},
+              "f32[9, 2, 64], u32[7, 5, 8], f16[7, 5, 1], f16[7, 5, 1], u32[3], u32[3]");
+  EXPECT_EQ(groups.bytes, 3 * (2 * 64 * 4 + 5 * 8 * 4 + 2 * 5 * 2) + 2 * 3 * 4 + 3 * 2 * 5 * 4);
+  EXPECT_EQ(groups.operations, 2 * 3 * 2 * 5 * 64);
+}
+
 TEST(Cost, MovedBytesCountBothWays) {
   EXPECT_EQ(cost_of(Reinterpret{DType::u8}, "f32[10]").bytes, 80);
   EXPECT_EQ(cost_of(SliceUpdate{{0}, {3}, {1}}, "f32[1000], f32[3]").bytes, 24);

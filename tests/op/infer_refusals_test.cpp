@@ -456,10 +456,70 @@ std::vector<Refusal> random_bits() {
   };
 }
 
+std::vector<Refusal> groups() {
+  const GroupFormat affine{}, nvfp4{QuantMode::nvfp4, 16, 4};
+  return {
+      {GroupQuantize{{QuantMode::affine, 64, 7}}, "f32[2, 64]", "codes of 7 bits"},
+      {GroupQuantize{{QuantMode::affine, 16, 4}}, "f32[2, 64]", "groups of 16"},
+      {GroupQuantize{{QuantMode::mxfp8, 32, 4}}, "f32[2, 64]", "mxfp8 codes of 4 bits"},
+      {GroupQuantize{}, "f32[2, 96]", "f32[2, 96] do not divide into groups of 64"},
+      {GroupQuantize{}, "f64[2, 64]", "w is f64[2, 64]; it must be f32, f16 or bf16"},
+      {GroupQuantize{}, "f32[]", "at least 1 dimension"},
+      {GroupDequantize{affine, DType::i32}, "u32[2, 8], f32[2, 1], f32[2, 1]", "to i32"},
+      {GroupDequantize{affine}, "u32[2, 8], f32[2, 1]", "takes 3 inputs (codes, scales, biases)"},
+      {GroupDequantize{affine}, "i32[2, 8], f32[2, 1], f32[2, 1]", "the codes are i32[2, 8]"},
+      {GroupDequantize{affine}, "u32[2, 8], f32[2, 2], f32[2, 2]", "do not fit together"},
+      {GroupDequantize{affine}, "u32[2, 8], f32[1, 1], f32[1, 1]", "differ in rows"},
+      {GroupDequantize{affine}, "u32[2, 8], f32[2, 1], f16[2, 1]", "the biases are f16[2, 1]"},
+      {GroupDequantize{nvfp4}, "u32[2, 8], f32[2, 4]", "of nvfp4 they must be u8"},
+      {GroupDequantize{nvfp4}, "u32[0, 8], u8[0, 4611686018427387904]", "do not fit together"},
+      {GroupMatmul{}, "f32[3, 32], u32[5, 8], f32[5, 1], f32[5, 1]", "must have 64 elements"},
+      {GroupMatmul{affine, false}, "f32[3, 64], u32[5, 8], f32[5, 1], f32[5, 1]",
+       "must have 5 elements"},
+      {GroupMatmul{}, "f32[64], u32[2, 5, 8], f32[2, 5, 1], f32[2, 5, 1]",
+       "x is f32[64]; it must have at least 2 dimensions"},
+      {GroupMatmul{}, "f32[64], u32[8], f32[1], f32[1]", "must be a matrix"},
+      {GroupMatmul{}, "f32[3, 2, 64], u32[2, 5, 8], f32[2, 5, 1], f32[2, 5, 1]", "[3]"},
+      {GroupMatmul{affine, true, true},
+       "f32[3, 2, 64], u32[2, 5, 8], f32[2, 5, 1], f32[2, 5, 1], u32[2], u32[3]",
+       "u32[2] and u32[3] differ in shape"},
+      {GroupMatmul{affine, true, true},
+       "f32[3, 2, 64], u32[2, 5, 8], f32[2, 5, 1], f32[2, 5, 1], i32[2], u32[2]",
+       "the indices are i32[2]"},
+      {GatherMatmul{}, "f32[2, 3], f32[2, 3, 4], u32[2], u32[2]", "a is f32[2, 3]"},
+      {GatherMatmul{}, "f32[2, 2, 3], f32[2, 4, 4], u32[2], u32[2]", "inner extents, 3 and 4"},
+      {GatherMatmul{}, "f32[2, 2, 3], f16[2, 3, 4], u32[2], u32[2]", "differ in dtype"},
+      {GatherMatmul{}, "i32[2, 2, 3], i32[2, 3, 4], u32[2], u32[2]", "a is i32[2, 2, 3]"},
+      {SegmentedMatmul{}, "f32[2, 3], f32[3, 4], u32[3]", "the segments are u32[3]"},
+      {SegmentedMatmul{}, "f32[2, 3], f32[3, 4], i32[2]", "the segments are i32[2]"},
+      {SegmentedMatmul{}, "f32[2, 3], f32[4, 4], u32[2]", "inner extents, 3 and 4"},
+      {Fp8{}, "f64[2]", "x is f64[2]"},
+      {Fp8{false, DType::i8}, "f32[2]", "codes are u8"},
+      {Fp8{true, DType::f32}, "i8[2]", "x is i8[2]; it must be u8"},
+      {Fp8{true, DType::f64}, "u8[2]", "to f64"},
+      {CausalSoftmax{}, "f32[5]", "at least 2 dimensions"},
+      {CausalSoftmax{}, "i32[5, 5]", "x is i32[5, 5]"},
+      {NormRope{1e-6f, true, {.dims = 8}}, "f32[5, 2, 8], i32[5]",
+       "takes 3 inputs (x, weight, pos)"},
+      {NormRope{1e-6f, true, {.dims = 8}}, "f32[5, 2, 8], f32[16], i32[5]",
+       "the weight is f32[16]"},
+      {NormRope{-1.0f, false, {.dims = 8}}, "f32[5, 2, 8], i32[5]", "eps -1"},
+      {NormRope{1e-6f, false, {.dims = 9}}, "f32[5, 2, 8], i32[5]", "9 of 8 features"},
+      {NormRopeWriteRows{1e-6f, false, {.dims = 8}}, "f32[9, 2, 8], f32[5, 4, 8], i32[5], i32[5]",
+       "f32[5, 4, 8]"},
+      {NormRopeWriteRows{static_cast<float>(kInfinity), false, {.dims = 8}},
+       "f32[9, 2, 8], f32[5, 2, 8], i32[5], i32[5]", "eps inf"},
+      {Attention{.has_sinks = true}, "f32[2, 4, 5, 8], f32[2, 2, 7, 8], f32[2, 2, 7, 8]",
+       "takes 4 inputs (q, k, v, sinks)"},
+      {Attention{.has_sinks = true}, "f32[2, 4, 5, 8], f32[2, 2, 7, 8], f32[2, 2, 7, 8], f32[2]",
+       "the vector of sinks is f32[2]; it must be f32[4]"},
+  };
+}
+
 std::vector<Refusal> all_refusals() {
   std::vector<Refusal> all;
   for (auto* group : {leaves_and_views, movement, arithmetic, along_axes, spatial, attention,
-                      state_spaces, linear_algebra, random_bits}) {
+                      state_spaces, linear_algebra, random_bits, groups}) {
     for (Refusal& refusal : group()) all.push_back(std::move(refusal));
   }
   return all;

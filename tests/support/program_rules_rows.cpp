@@ -81,6 +81,15 @@ std::vector<Array> build_softmax(const ProgramStep& step, std::vector<Array>& in
   return {softmax(in[0], static_cast<int>(step.numbers[0]))};
 }
 
+std::optional<Proposal> propose_causal_softmax(Draft& draft) {
+  const auto x = draft.find_floating(2);
+  if (!x) return std::nullopt;
+  return Proposal{{*x}, {}, {0, 1}};
+}
+std::vector<Array> build_causal_softmax(const ProgramStep&, std::vector<Array>& in) {
+  return {causal_softmax(in[0])};
+}
+
 // ---- Normalisations
 
 /// x, and a weight and a bias as often as not. Numbers: layer norm, weight, bias.
@@ -239,6 +248,7 @@ std::vector<Array> build_beyond(const ProgramStep&, std::vector<Array>& in) {
 constexpr Rule kRules[] = {
     {"reduce", 8, propose_reduce, build_reduce},
     {"softmax", 5, propose_softmax, build_softmax},
+    {"causal_softmax", 2, propose_causal_softmax, build_causal_softmax},
     {"norm", 4, propose_norm, build_norm},
     {"add_rms_norm", 6, propose_add_norm, build_add_norm},
     {"matmul", 4, propose_matmul, build_matmul},

@@ -163,6 +163,10 @@ Values attention(const Attention& op, const std::vector<Values>& in) {
         value.push_back(at(in[2], place(b, h / group, j, d)));
       weighing.add(score, std::move(value));
     }
+    if (op.has_sinks) {
+      weighing.add(in.back().real[static_cast<std::size_t>(h)],
+                   std::vector<Number>(static_cast<std::size_t>(shape[3]), 0));
+    }
     const std::vector<Number> mean = weighing.mean(static_cast<std::size_t>(shape[3]));
     for (std::int64_t d = 0; d < shape[3]; ++d) {
       out.real[flat_index(shape, place(b, h, s, d))] = mean[static_cast<std::size_t>(d)];

@@ -11,17 +11,16 @@
 
 namespace heddle::cpu {
 
+FloatMatmul::FloatMatmul(const MatmulShape& s, DType type)
+    : shape(s), dtype(type), item_bytes(item_size(type)), loops(&products(isa())) {
+  decode = loops->decode[static_cast<std::size_t>(*stored_type(type))];
+}
+
 namespace {
 
-constexpr std::int64_t kRowBlock = kMostTileRows;
 // Up to this many rows, copying b costs more than reading it where it lies.
 constexpr std::int64_t kRowsWithoutPacking = 12;
 constexpr std::int64_t kChunkWork = std::int64_t{1} << 17;
-
-/// Part of one batch element's product, small enough for the caches.
-struct Part {
-  std::int64_t batch, row, rows, column, columns;
-};
 
 /// Shares out a product in parts of at most `row_block` rows and kGroupColumns columns.
 template <class Body>
@@ -38,31 +37,20 @@ void for_each_part(Team& team, const MatmulShape& shape, std::int64_t row_block,
              for (std::int64_t i = begin; i < end; ++i) {
                const std::int64_t row = i % row_blocks * row_block;
                const std::int64_t column = i / row_blocks % groups * kGroupColumns;
-               body(Part{.batch = i / row_blocks / groups,
-                         .row = row,
-                         .rows = std::min(row_block, shape.rows - row),
-                         .column = column,
-                         .columns = std::min(kGroupColumns, shape.columns - column)});
+               body(MatmulPart{.batch = i / row_blocks / groups,
+                               .row = row,
+                               .rows = std::min(row_block, shape.rows - row),
+                               .column = column,
+                               .columns = std::min(kGroupColumns, shape.columns - column)});
              }
            });
 }
 
 // ---- f32, f16 and bf16, with float sums
 
-struct FloatMatmul {
-  MatmulShape shape;
-  DType dtype;
-  std::size_t item_bytes;
-  void (*decode)(const std::byte*, std::int64_t, float*);
-  const Products* loops;
-};
-
-struct FloatScratch {
-  alignas(64) float a[kRowBlock * kDepthBlock];
-  alignas(64) float b[kGroupColumns * kDepthBlock];
-  alignas(64) float line[kPanel * kDepthBlock];
-  alignas(64) float out[kRowBlock * kGroupColumns];
-};
+MatmulOperands operands_of(const Launch& launch) {
+  return {launch.inputs[0].data, launch.inputs[1].data, launch.outputs[0].data};
+}
 
 struct Packed {
   const float* data;
@@ -70,8 +58,8 @@ struct Packed {
 };
 
 /// Columns of b as a tile reads them, for terms [k, k + depth).
-Packed pack_b(const FloatMatmul& m, const std::byte* b, const Part& part, std::int64_t k,
-              std::int64_t depth, FloatScratch& scratch) {
+Packed pack_b(const FloatMatmul& m, const std::byte* b, const MatmulPart& part, std::int64_t k,
+              std::int64_t depth, MatmulScratch& scratch) {
   const MatmulShape& s = m.shape;
   const auto at = [&](std::int64_t term, std::int64_t column) {
     return b + (m.shape.b_offset(part.batch) + (k + term) * s.b_depth +
@@ -99,8 +87,8 @@ Packed pack_b(const FloatMatmul& m, const std::byte* b, const Part& part, std::i
 }
 
 /// Rows of a as floats, for terms [k, k + depth).
-Packed pack_a(const FloatMatmul& m, const std::byte* a, const Part& part, std::int64_t k,
-              std::int64_t depth, FloatScratch& scratch) {
+Packed pack_a(const FloatMatmul& m, const std::byte* a, const MatmulPart& part, std::int64_t k,
+              std::int64_t depth, MatmulScratch& scratch) {
   const MatmulShape& s = m.shape;
   const auto at = [&](std::int64_t row, std::int64_t term) {
     return a +
@@ -131,17 +119,19 @@ void store_halves(const float* from, std::int64_t rows, std::int64_t columns, T*
   }
 }
 
-void multiply_part(const FloatMatmul& m, const Launch& launch, const Part& part,
-                   FloatScratch& scratch) {
+}  // namespace
+
+void multiply_part(const FloatMatmul& m, const MatmulOperands& operands, const MatmulPart& part,
+                   MatmulScratch& scratch) {
   const MatmulShape& s = m.shape;
   const std::int64_t offset = (part.batch * s.rows + part.row) * s.columns + part.column;
   const bool direct = m.dtype == DType::f32;
-  float* out = direct ? launch.outputs[0].as<float>() + offset : scratch.out;
+  float* out = direct ? reinterpret_cast<float*>(operands.out) + offset : scratch.out;
   std::int64_t k = 0;
   do {  // even a sum of no terms must be written
     const std::int64_t depth = std::min(kDepthBlock, s.depth - k);
-    const Packed a = pack_a(m, launch.inputs[0].data, part, k, depth, scratch);
-    const Packed b = pack_b(m, launch.inputs[1].data, part, k, depth, scratch);
+    const Packed a = pack_a(m, operands.a, part, k, depth, scratch);
+    const Packed b = pack_b(m, operands.b, part, k, depth, scratch);
     m.loops->tile({.x = a.data,
                    .x_stride = a.stride,
                    .rows = part.rows,
@@ -156,11 +146,15 @@ void multiply_part(const FloatMatmul& m, const Launch& launch, const Part& part,
     k += kDepthBlock;
   } while (k < s.depth);
   if (m.dtype == DType::f16) {
-    store_halves(out, part.rows, part.columns, launch.outputs[0].as<f16>() + offset, s.columns);
+    store_halves(out, part.rows, part.columns, reinterpret_cast<f16*>(operands.out) + offset,
+                 s.columns);
   } else if (m.dtype == DType::bf16) {
-    store_halves(out, part.rows, part.columns, launch.outputs[0].as<bf16>() + offset, s.columns);
+    store_halves(out, part.rows, part.columns, reinterpret_cast<bf16*>(operands.out) + offset,
+                 s.columns);
   }
 }
+
+namespace {
 
 Prepared prepare_float(const PrepareArgs& args, const MatmulShape& shape) {
   const bool a_dense = shape.a_depth == 1 || shape.a_row == 1;
@@ -169,15 +163,12 @@ Prepared prepare_float(const PrepareArgs& args, const MatmulShape& shape) {
     return refuse(fmt::format("matmul: {} and {} must each have an axis of adjacent elements",
                               to_string(args.inputs[0]), to_string(args.inputs[1])));
   }
-  const DType dtype = args.inputs[0].spec.dtype;
-  const Products& loops = products(isa());
-  const FloatMatmul matmul{shape, dtype, item_size(dtype),
-                           loops.decode[static_cast<std::size_t>(*stored_type(dtype))], &loops};
+  const FloatMatmul matmul(shape, args.inputs[0].spec.dtype);
   return make_kernel(whole_operand_traits(args.inputs, args.outputs),
                      [matmul](const Launch& launch) {
-                       const auto body = [&](const Part& part) {
-                         FloatScratch scratch;
-                         multiply_part(matmul, launch, part, scratch);
+                       const auto body = [&](const MatmulPart& part) {
+                         MatmulScratch scratch;
+                         multiply_part(matmul, operands_of(launch), part, scratch);
                        };
                        for_each_part(launch.team, matmul.shape, kRowBlock, body);
                      });
@@ -185,12 +176,16 @@ Prepared prepare_float(const PrepareArgs& args, const MatmulShape& shape) {
 
 // ---- f64
 
-void multiply_part_f64(const MatmulShape& s, const Launch& launch, const Part& part) {
-  const double* a = launch.inputs[0].as<double>() + s.a_offset(part.batch) + part.row * s.a_row;
-  const double* b =
-      launch.inputs[1].as<double>() + s.b_offset(part.batch) + part.column * s.b_column;
-  double* out =
-      launch.outputs[0].as<double>() + (part.batch * s.rows + part.row) * s.columns + part.column;
+}  // namespace
+
+void multiply_part_f64(const MatmulShape& s, const MatmulOperands& operands,
+                       const MatmulPart& part) {
+  const double* a =
+      reinterpret_cast<const double*>(operands.a) + s.a_offset(part.batch) + part.row * s.a_row;
+  const double* b = reinterpret_cast<const double*>(operands.b) + s.b_offset(part.batch) +
+                    part.column * s.b_column;
+  double* out = reinterpret_cast<double*>(operands.out) +
+                (part.batch * s.rows + part.row) * s.columns + part.column;
   double terms[kGroupColumns] = {};
   double sums[kRowBlock][kGroupColumns] = {};
   for (std::int64_t k = 0; k < s.depth; ++k) {
@@ -205,12 +200,15 @@ void multiply_part_f64(const MatmulShape& s, const Launch& launch, const Part& p
   }
 }
 
+namespace {
+
 Prepared prepare_f64(const PrepareArgs& args, const MatmulShape& shape) {
-  return make_kernel(
-      whole_operand_traits(args.inputs, args.outputs), [shape](const Launch& launch) {
-        for_each_part(launch.team, shape, kRowBlock,
-                      [&](const Part& part) { multiply_part_f64(shape, launch, part); });
-      });
+  return make_kernel(whole_operand_traits(args.inputs, args.outputs),
+                     [shape](const Launch& launch) {
+                       for_each_part(launch.team, shape, kRowBlock, [&](const MatmulPart& part) {
+                         multiply_part_f64(shape, operands_of(launch), part);
+                       });
+                     });
 }
 
 // ---- Shapes

@@ -391,7 +391,7 @@ Run run_of(const PrepareArgs& args, const Reduce& op) {
 }  // namespace
 
 Prepared prepare_reduce(const PrepareArgs& args) {
-  if (std::holds_alternative<Softmax>(args.op)) return prepare_softmax(args);
+  if (!std::holds_alternative<Reduce>(args.op)) return prepare_softmax(args);
   const auto& op = std::get<Reduce>(args.op);
   const OperandSpec& x = args.inputs[0];
   if (x.layout.kind != LayoutKind::strided) {
