@@ -2,8 +2,8 @@
 
 namespace heddle {
 
-Graph fuse(const Graph& graph, const PassOptions& options) {
-  Fusion fusion(graph, options);
+Graph fuse(Graph graph, const PassOptions& options) {
+  Fusion fusion(std::move(graph), options);
   LinearGroups linears;
   for (NodeId id = 0; id < fusion.size(); ++id) {
     if (fusion.node(id).dead) continue;

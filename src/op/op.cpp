@@ -217,11 +217,14 @@ std::string to_string(const Op& op) {
         if constexpr (ElementWise<T>) return;  // the name says it all
         o.fields([&](std::string_view field, const auto& value) {
           if (!fields.empty()) fields += ", ";
-          fields += fmt::format("{}={}", field, text_of(value));
+          (fields += field) += '=';
+          fields += text_of(value);
         });
       },
       op);
-  return fields.empty() ? std::string(name(op)) : fmt::format("{}({})", name(op), fields);
+  std::string text(name(op));
+  if (!fields.empty()) (text += '(') += fields += ')';
+  return text;
 }
 
 std::string to_json(const Op& op) {

@@ -45,7 +45,7 @@ std::vector<LayoutKind> operand_kinds(const PlacedGraph& placed) {
   for (const GraphNode& node : placed.graph.nodes) {
     if (!std::holds_alternative<T>(node.op)) continue;
     for (const ValueId input : node.inputs) {
-      kinds.push_back(layouts[input.node][input.output].layout.kind);
+      kinds.push_back(layouts[input].layout.kind);
     }
     break;
   }
