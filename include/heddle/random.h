@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <source_location>
 #include <type_traits>
@@ -81,6 +82,12 @@ template <class T>
 requires std::is_arithmetic_v<T> Array bernoulli(T p, const Key& key = std::nullopt,
                                                  Where where = Where::current()) {
   return bernoulli(Array(p), key, where);
+}
+/// A shape in braces, which could be a key's number too.
+template <class T>
+Array bernoulli(const T& p, std::initializer_list<std::int64_t> shape,
+                const Key& key = std::nullopt, Where where = Where::current()) {
+  return bernoulli(Array(p), Shape(shape), key, where);
 }
 /// One coin.
 Array bernoulli(const Key& key = std::nullopt, Where where = Where::current());

@@ -230,7 +230,7 @@ TEST(RandomErrors, SayWhatIsWrong) {
       [] {
         random::uniform(zeros({3, 3}), 1.0, {1, 3});
       },
-      {"uniform: bounds", "[3, 3]", "[1, 3]", "[random_test.cpp:"});
+      {"uniform: bounds", "[3, 3]", "[1, 3]", "random_test.cpp:"});
   expect_invalid([] { random::uniform(zeros({2}), zeros({3}), {3}); }, {"do not broadcast"});
   expect_invalid([] { random::normal({}, DType::u8); }, {"normal: u8 is neither"});
   expect_invalid([] { random::randint(3, 5, {1}, DType::f32); }, {"randint: f32 is neither"});
