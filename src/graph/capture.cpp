@@ -1,59 +1,17 @@
 #include "graph/capture.h"
 
-#include <algorithm>
 #include <cstring>
 #include <map>
 #include <unordered_map>
 #include <utility>
 
-#include "array/node.h"
+#include "array/reach.h"
 #include "graph/values.h"
 #include "heddle/device.h"
 
 namespace heddle {
 
 namespace {
-
-struct Found {
-  Ref<Node> node;
-  std::vector<Array> inputs;
-  bool done = false;
-};
-
-/// The inputs of a node that is still to run, or was run by what is being traced; nothing, once it
-/// is done. A node that another thread is running counts as done as soon as it is.
-std::optional<std::vector<Array>> inputs_to_follow(const Node& node) {
-  std::vector<Array> inputs;
-  const auto add = [&](const Array& input) { inputs.push_back(input); };
-  if (node.visit_pending(add)) return inputs;
-  node.wait_while_running();
-  if (node.state() == Node::State::failed) node.failure()->raise();
-  if (node.visit_retained(add)) return inputs;
-  return std::nullopt;
-}
-
-/// Every node that the roots reach without passing through one that is done, in creation order.
-std::vector<Found> reach(std::span<const Array> roots) {
-  std::unordered_map<const Node*, bool> seen;
-  std::vector<Ref<Node>> open;
-  std::vector<Found> found;
-  const auto visit = [&](const Array& array) {
-    if (std::exchange(seen[array.node().get()], true)) return;
-    open.push_back(array.node());
-  };
-  for (const Array& root : roots) visit(root);
-  while (!open.empty()) {
-    Found next{std::move(open.back()), {}, false};
-    open.pop_back();
-    auto inputs = inputs_to_follow(*next.node);
-    next.done = !inputs;
-    if (inputs) next.inputs = std::move(*inputs);
-    for (const Array& input : next.inputs) visit(input);
-    found.push_back(std::move(next));
-  }
-  std::ranges::sort(found, {}, [](const Found& f) { return f.node->sequence(); });
-  return found;
-}
 
 Constant constant_of(const Array& array) {
   const View& view = array.node()->result(array.output());
@@ -85,7 +43,7 @@ class Builder {
     return found->second;
   }
 
-  void add_node(const Found& found) {
+  void add_node(const Reached& found) {
     if (std::holds_alternative<Depends>(found.node->op())) return forward(found);
     GraphNode node{found.node->op(), {}, {}};
     for (std::uint32_t i = 0; i < found.node->output_count(); ++i) {
@@ -98,7 +56,7 @@ class Builder {
   }
 
   /// A graph has one order, in which what a value depends on was built before it.
-  void forward(const Found& found) {
+  void forward(const Reached& found) {
     for (std::uint32_t i = 0; i < found.node->output_count(); ++i) {
       values_[{found.node.get(), i}] = value_of(found.inputs[i]);
     }
@@ -119,10 +77,10 @@ class Builder {
 }  // namespace
 
 Captured capture(std::span<const Array> roots) {
-  const std::vector<Found> found = reach(roots);
+  const std::vector<Reached> found = reach(roots);
   Builder builder;
   builder.graph.nodes.reserve(found.size());
-  for (const Found& node : found) {
+  for (const Reached& node : found) {
     if (!node.done) builder.add_node(node);
   }
   std::vector<ValueId> values;

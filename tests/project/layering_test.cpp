@@ -14,8 +14,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const std::vector<std::string> kParts{"base", "tensor", "op",   "device", "array", "graph",
-                                      "exec", "io",     "text", "llm",    "server"};
+const std::vector<std::string> kParts{"base", "tensor",    "op", "device", "array", "graph",
+                                      "exec", "transform", "io", "text",   "llm",   "server"};
 
 /// Which part each public header belongs to.
 const std::map<std::string, std::string> kPublicHeaders{{"error.h", "base"},
@@ -58,6 +58,7 @@ const std::map<std::string, std::string> kPublicHeaders{{"error.h", "base"},
                                                         {"graph.h", "graph"},
                                                         {"executable.h", "exec"},
                                                         {"state.h", "exec"},
+                                                        {"transforms.h", "transform"},
                                                         {"gguf.h", "io"},
                                                         {"tokenizer.h", "text"},
                                                         {"chat_template.h", "text"},
