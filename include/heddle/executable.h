@@ -75,6 +75,11 @@ struct NamedTensor {
   HostTensor tensor;
 };
 
+struct NamedArray {
+  std::string_view name;
+  Array array;
+};
+
 /// Which outputs a run hands out. Results are copied out only if asked for.
 struct OutputRequest {
   std::string_view name;
@@ -112,6 +117,11 @@ class Executable {
   /// submit, and wait for each submission in bounded time. After it every output can be read.
   void run(std::span<const NamedTensor> inputs);
   void run(std::initializer_list<NamedTensor> inputs);
+
+  /// A run on arrays, which are evaluated and then read where they lie, if that is the plan's
+  /// device and they are contiguous (else copied). Gives the outputs, in the order of the graph, in
+  /// memory of their own: nothing is left for `output`, and later runs do not change them.
+  std::vector<Array> call(std::span<const NamedArray> inputs);
 
   /// An output of the last run, once it has ended; throws its error, or device_lost if it went with
   /// its device since. Copied, so later runs do not change it.
