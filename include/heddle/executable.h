@@ -49,6 +49,7 @@ struct CompileOptions {
   /// as in lazy evaluation.
   bool strict_pins = true;
   bool fuse = true;
+  bool fuse_elements = false;  // element-wise ops into programs, too (see the op Fused)
   bool repack = true;
   std::optional<bool> verify;  // default: in debug builds, tests, and with HEDDLE_VERIFY
 };

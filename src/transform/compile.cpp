@@ -94,7 +94,7 @@ class CompiledFunction {
     Entry entry{signature, graph_for(signature, arguments), nullptr};
     const bool simplifies = signature.mode >= CompileMode::no_fuse;
     CompileOptions options;
-    options.fuse = signature.mode == CompileMode::enabled;
+    options.fuse = options.fuse_elements = signature.mode == CompileMode::enabled;
     options.strict_pins = false;
     entry.executable =
         Executable::compile(simplifies ? simplify(*entry.traced) : *entry.traced, options);

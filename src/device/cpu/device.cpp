@@ -120,6 +120,7 @@ constexpr PrepareFamily family() {
   if constexpr (one_of<T, Unary, Binary, Compare, Select, GatedMultiply>) {
     return prepare_elementwise;
   }
+  if constexpr (one_of<T, Fused>) return prepare_fused;
   if constexpr (one_of<T, Reduce, Softmax>) return prepare_reduce;
   if constexpr (one_of<T, Scan>) return prepare_scan;
   if constexpr (one_of<T, ArgReduce, TopK>) return prepare_arg_reductions;
@@ -152,7 +153,7 @@ bool takes_negative_strides(const Op& op) {
   return std::visit(
       []<class T>(const T&) {
         return one_of<T, Contiguous, Reinterpret, Concatenate, SliceUpdate, Cast, Unary, Binary,
-                      Compare, Select, GatedMultiply, Reduce, Softmax, Pad>;
+                      Compare, Select, GatedMultiply, Fused, Reduce, Softmax, Pad>;
       },
       op);
 }

@@ -67,8 +67,9 @@ inline Prepared make_kernel(KernelTraits traits, Run run) {
 Prepared prepare_copy(const PrepareArgs&);  // contiguous, view, concatenate, slice_update, arange
 Prepared prepare_cast(const PrepareArgs&);  // cast, dequantising included
 Prepared prepare_elementwise(const PrepareArgs&);  // unary, binary, compare, select, gated_multiply
-Prepared prepare_reduce(const PrepareArgs&);       // reduce, softmax
-Prepared prepare_scan(const PrepareArgs&);         // scan
+Prepared prepare_fused(const PrepareArgs&);
+Prepared prepare_reduce(const PrepareArgs&);          // reduce, softmax
+Prepared prepare_scan(const PrepareArgs&);            // scan
 Prepared prepare_arg_reductions(const PrepareArgs&);  // arg_reduce, top_k
 Prepared prepare_axis_indices(const PrepareArgs&);    // gather_axis, scatter_axis
 Prepared prepare_pad(const PrepareArgs&);
