@@ -42,8 +42,7 @@ constexpr std::array<std::string_view, 2> kPoolNames{"max", "mean"};
 constexpr std::array<std::string_view, 2> kResizeNames{"nearest", "linear"};
 constexpr std::array<std::string_view, 2> kRopeStyleNames{"interleaved", "split_half"};
 constexpr std::array<std::string_view, 4> kMaskNames{"none", "causal", "boolean", "additive"};
-constexpr std::array<std::string_view, 4> kSortNames{"sort", "argsort", "partition",
-                                                     "argpartition"};
+constexpr std::array<std::string_view, 2> kSortNames{"sort", "argsort"};
 constexpr std::array<std::string_view, 8> kFactorNames{
     "cholesky", "qr", "svd", "eigh", "eig", "lu", "inverse", "triangular_inverse"};
 constexpr std::array<std::string_view, 4> kFftNames{"forward", "inverse", "real_forward",

@@ -208,7 +208,7 @@ class Generator {
       case 4:
         return maximum(square(), sum(square(), {1}, true));
       case 5:
-        return softmax(any());
+        return softmax(any(), -1);
       case 6:
         return slice(square(), {0, 2}, {4, 6});
       case 7:
@@ -220,7 +220,7 @@ class Generator {
       case 10:
         return linear(square(), parameter());
       case 11:
-        return take(states_[below(states_.size())].version, *rows_);
+        return take(states_[below(states_.size())].version, *rows_, 0);
       case 12:
         return gated_multiply(square(), square());
       case 13:

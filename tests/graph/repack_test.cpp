@@ -57,7 +57,7 @@ struct Tied {  // an embedding that is also the output product
   Array table = builder.parameter("table", f32({32, 4}));
   Array ids = builder.input("ids", i32({3}));
 
-  Tied() { builder.output("y", linear(take(table, ids), table)); }
+  Tied() { builder.output("y", linear(take(table, ids, 0), table)); }
 };
 
 TEST(Repack, EveryReaderThatCanReadsThePackedForm) {

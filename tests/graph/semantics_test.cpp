@@ -132,7 +132,7 @@ class RandomGraph {
       case 5:
         return add(viewed(any()));
       case 6:
-        return add(softmax(any()));
+        return add(softmax(any(), -1));
       case 7:
         return write_flat();
       case 8:
@@ -274,7 +274,7 @@ struct Block {
     const Array table = ints("table", {1, -1}, {1, 2});
     const Array len = ints("len", {4}, {1});
     const Array embedding = parameter("embedding", {kVocabulary, kHidden});
-    Array x = take(embedding, ids);
+    Array x = take(embedding, ids, 0);
     x = x + attention(fast::rms_norm(x, parameter("norm1", {kHidden}), 1e-5f), pos, seq, row, table,
                       len);
     const Array normed = fast::rms_norm(x, parameter("norm2", {kHidden}), 1e-5f);

@@ -225,7 +225,7 @@ std::optional<Proposal> propose_beyond(Draft& draft) {
   return Proposal{{*x, row}, {}, draft[*x].range, true};
 }
 std::vector<Array> build_beyond(const ProgramStep&, std::vector<Array>& in) {
-  return {take(in[0], in[1])};
+  return {take(in[0], in[1], 0)};
 }
 
 constexpr Rule kRules[] = {

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "heddle/half.h"
+#include "support/reference_random.h"
 #include "tensor/block_panels.h"
 #include "tensor/blocks.h"
 
@@ -320,9 +321,12 @@ std::vector<Values> reference(const Op& op, const std::vector<Values>& in) {
   if (const auto* o = std::get_if<AddRmsNorm>(&op)) return norm(*o, in);
   if (const auto* o = std::get_if<LayerNorm>(&op)) return norm(*o, in);
   if (std::vector<Values> lines = reference_axis(op, in); !lines.empty()) return lines;
+  if (std::vector<Values> ordered = reference_order(op, in); !ordered.empty()) return ordered;
   if (std::vector<Values> spatial = reference_spatial(op, in); !spatial.empty()) return spatial;
   if (std::vector<Values> rows = reference_rows(op, in); !rows.empty()) return rows;
   if (std::vector<Values> products = reference_products(op, in); !products.empty()) return products;
+  if (std::vector<Values> linalg = reference_linalg(op, in); !linalg.empty()) return linalg;
+  if (std::vector<Values> random = reference_random(op, in); !random.empty()) return random;
   throw std::logic_error("reference: no meaning for " + to_string(op));
 }
 

@@ -253,6 +253,7 @@ Prepared prepare_matmul(const PrepareArgs& args) {
   const DType dtype = args.inputs[0].spec.dtype;
   const MatmulShape shape = matmul_shape(args);
   if (dtype == DType::f64) return prepare_f64(args, shape);
+  if (dtype == DType::complex64) return prepare_complex_matmul(args, shape);
   if (!stored_type(dtype)) {
     return refuse(fmt::format("matmul: operands of {} have no kernel", to_string(dtype)));
   }

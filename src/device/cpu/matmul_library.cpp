@@ -5,16 +5,12 @@
 // and lie the same way in the workspace, the last one padded with zeros.
 #include <algorithm>
 #include <cstring>
-#include <oneapi/dnnl/dnnl.hpp>
 
 #include "base/check.h"
+#include "device/cpu/dnnl_run.h"
 #include "device/cpu/isa.h"
 #include "device/cpu/matmul.h"
 #include "device/cpu/parallel.h"
-
-// As omp.h has them; Debian's clang brings that header in a package of its own.
-extern "C" int omp_get_max_threads();
-extern "C" void omp_set_num_threads(int);
 
 namespace heddle::cpu {
 
@@ -26,32 +22,8 @@ constexpr std::int64_t kTileColumns = 512;
 constexpr std::int64_t kLeastDepth = 64, kLeastColumns = 64;
 // Slices that can run at once: each has its part of the workspace.
 constexpr std::int64_t kMostSlots = 16;
-constexpr std::size_t kAlignment = 64;
 
 using Dnnl = dnnl::memory;
-
-/// oneDNN's build uses OpenMP. Our pool hands out the slices, so that each call must keep to its
-/// thread; the caller's own setting comes back afterwards.
-class OneOpenMpThread {
- public:
-  OneOpenMpThread() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
-  ~OneOpenMpThread() { omp_set_num_threads(before_); }
-  OneOpenMpThread(const OneOpenMpThread&) = delete;
-  OneOpenMpThread& operator=(const OneOpenMpThread&) = delete;
-
- private:
-  int before_;
-};
-
-dnnl::engine& engine() {
-  static dnnl::engine& cpu = *new dnnl::engine(dnnl::engine::kind::cpu, 0);
-  return cpu;
-}
-
-dnnl::stream& thread_stream() {
-  thread_local dnnl::stream stream(engine());
-  return stream;
-}
 
 /// kTileRows dense rows of a times `columns` columns of b, into dense rows. A primitive may run on
 /// any number of threads at once, each with a scratchpad of its own.
@@ -67,23 +39,19 @@ struct TileProduct {
     out = {{kTileRows, columns}, kType, Dnnl::dims{columns, 1}};
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    const dnnl::matmul::primitive_desc description({a, b, out}, attributes, engine());
+    const dnnl::matmul::primitive_desc description({a, b, out}, attributes, dnnl_engine());
     scratchpad = description.scratchpad_desc();
     primitive = dnnl::matmul(description);
   }
 
   void run(std::byte* from_a, std::byte* from_b, std::byte* to, std::byte* scratch) const {
-    primitive.execute(thread_stream(),
-                      {{DNNL_ARG_SRC, Dnnl(a, engine(), from_a)},
-                       {DNNL_ARG_WEIGHTS, Dnnl(b, engine(), from_b)},
-                       {DNNL_ARG_DST, Dnnl(out, engine(), to)},
-                       {DNNL_ARG_SCRATCHPAD, Dnnl(scratchpad, engine(), scratch)}});
+    primitive.execute(dnnl_thread_stream(),
+                      {{DNNL_ARG_SRC, Dnnl(a, dnnl_engine(), from_a)},
+                       {DNNL_ARG_WEIGHTS, Dnnl(b, dnnl_engine(), from_b)},
+                       {DNNL_ARG_DST, Dnnl(out, dnnl_engine(), to)},
+                       {DNNL_ARG_SCRATCHPAD, Dnnl(scratchpad, dnnl_engine(), scratch)}});
   }
 };
-
-std::size_t aligned(std::size_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
 
 class LibraryProduct {
  public:
@@ -96,10 +64,10 @@ class LibraryProduct {
     products_.emplace_back(shape, widest);
     if (rest > 0 && rest < widest) products_.emplace_back(shape, rest);
     for (const TileProduct& product : products_) {
-      scratch_bytes_ = std::max(scratch_bytes_, aligned(product.scratchpad.get_size()));
+      scratch_bytes_ = std::max(scratch_bytes_, dnnl_aligned(product.scratchpad.get_size()));
     }
-    a_bytes_ = aligned(bytes(kTileRows * shape.depth));
-    out_bytes_ = aligned(bytes(kTileRows * widest));
+    a_bytes_ = dnnl_aligned(bytes(kTileRows * shape.depth));
+    out_bytes_ = dnnl_aligned(bytes(kTileRows * widest));
     slots_ = std::min(slices(), kMostSlots);
   }
 

@@ -1,4 +1,4 @@
-// Sum, mean, max, min and prod over any axes.
+// Sum, mean, max, min, prod, all and any over any axes.
 //
 // Every output element is combined in the order that row_ops.h describes, whichever way memory is
 // walked: so neither the layout nor the number of threads shows in a result.
@@ -89,17 +89,26 @@ struct LaneBlock {
   }
 };
 
+/// An element as a kind accumulates it.
+template <class A, class T>
+A accumulated(T x) {
+  if constexpr (std::is_same_v<A, bool>)
+    return x != T{};
+  else
+    return static_cast<A>(x);
+}
+
 template <class Kind, class T, class A>
 A reduce_block(const T* x, std::int64_t n) {
   LaneBlock<Kind, A, 1> lanes;
   std::int64_t i = 0;
   for (; i + kSumLanes <= n; i += kSumLanes) {
     for (int l = 0; l < kSumLanes; ++l) {
-      lanes.lane[l][0] = Kind()(lanes.lane[l][0], static_cast<A>(x[i + l]));
+      lanes.lane[l][0] = Kind()(lanes.lane[l][0], accumulated<A>(x[i + l]));
     }
   }
   for (int l = 0; i < n; ++i, ++l) {
-    lanes.lane[l][0] = Kind()(lanes.lane[l][0], static_cast<A>(x[i]));
+    lanes.lane[l][0] = Kind()(lanes.lane[l][0], accumulated<A>(x[i]));
   }
   return *lanes.fold(1);
 }
@@ -118,7 +127,8 @@ struct Reducer {
     for (std::int64_t i = 0; i < count; i += kBlock) {
       const std::int64_t n = std::min(kBlock, count - i);
       const auto* block = static_cast<const T*>(axes.rows.load(x, index * count + i, n, scratch));
-      if constexpr (std::is_same_v<Kind, Sum> && std::is_same_v<T, float>) {
+      if constexpr (std::is_same_v<Kind, Sum> && std::is_same_v<T, float> &&
+                    std::is_same_v<A, float>) {
         total.add(ops->sum(block, n));
       } else {
         total.add(reduce_block<Kind, T, A>(block, n));
@@ -158,7 +168,7 @@ struct Reducer {
         from = widened;
       }
     }
-    for (std::int64_t c = 0; c < n; ++c) lane[c] = Kind()(lane[c], static_cast<A>(from[c]));
+    for (std::int64_t c = 0; c < n; ++c) lane[c] = Kind()(lane[c], accumulated<A>(from[c]));
   }
 };
 
@@ -250,6 +260,14 @@ Run mean_run(const PrepareArgs& args, const Reduce& op) {
   });
 }
 
+/// In bools, of which the product is and, the sum or.
+template <class Kind>
+Run truth_run(const PrepareArgs& args, const Reduce& op) {
+  return with_compute_type(args.inputs[0].spec.dtype, [&](auto tag) -> Run {
+    return typed_run<Kind, typename decltype(tag)::type, bool, bool>(args, op);
+  });
+}
+
 Run run_of(const PrepareArgs& args, const Reduce& op) {
   switch (op.kind) {
     case ReduceKind::sum:
@@ -262,6 +280,10 @@ Run run_of(const PrepareArgs& args, const Reduce& op) {
       return run_of_kind<Min>(args, op);
     case ReduceKind::prod:
       return run_of_kind<Prod>(args, op);
+    case ReduceKind::all:
+      return truth_run<Prod>(args, op);
+    case ReduceKind::any:
+      return truth_run<Sum>(args, op);
   }
   return {};
 }

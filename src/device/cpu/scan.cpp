@@ -11,6 +11,7 @@
 #include "device/cpu/kernel.h"
 #include "device/cpu/lines.h"
 #include "device/cpu/types.h"
+#include "device/cpu/wide_math.h"
 
 namespace heddle::cpu {
 
@@ -134,11 +135,48 @@ struct Scanner {
       const std::int64_t at = lines.at(line, reverse ? lines.length - i - n : i);
       const auto* x = static_cast<const T*>(source.load(launch.inputs[0].data, at, n, scratch));
       Out* y = kWrites ? static_cast<Out*>(sink.target(out, at, out_scratch)) : nullptr;
-      for (std::int64_t k = 0; k < n; ++k) {
-        const std::int64_t from = reverse ? n - 1 - k : k;
-        add<kWrites>(x[from], sum, y + from);
-      }
+      block<kWrites>(x, n, sum, y);
       if (kWrites) sink.store(y, out, at, n);
+    }
+  }
+
+  /// By groups, each scanned on its own before what is before it is added to all: so that one
+  /// addition waits for the last only once in a group.
+  template <bool kWrites>
+  void block(const T* x, std::int64_t n, A& sum, Out* y) const {
+    if constexpr (std::is_same_v<Kind, LogAddExp> && std::is_same_v<T, float>) {
+      if (scan_log_sums(x, n, reverse, exclusive, sum, kWrites ? y : nullptr)) return;
+    }
+    constexpr std::int64_t kGroup = std::is_same_v<Kind, LogAddExp> ? 1 : 8;
+    const std::int64_t step = reverse ? -1 : 1;
+    std::int64_t i = 0;
+    for (; i + kGroup <= n; i += kGroup) {
+      const std::int64_t first = reverse ? n - 1 - i : i;
+      A prefix[kGroup];
+      prefix[0] = static_cast<A>(x[first]);
+      for (std::int64_t k = 1; k < kGroup; ++k) {
+        prefix[k] = Kind()(prefix[k - 1], static_cast<A>(x[first + k * step]));
+      }
+      if constexpr (kWrites) write_group<kGroup>(prefix, sum, y + first, step);
+      sum = Kind()(sum, prefix[kGroup - 1]);
+    }
+    for (; i < n; ++i) {
+      const std::int64_t from = reverse ? n - 1 - i : i;
+      add<kWrites>(x[from], sum, y + from);
+    }
+  }
+
+  template <std::int64_t kGroup>
+  void write_group(const A* prefix, A sum, Out* y, std::int64_t step) const {
+    if (!exclusive) {
+      for (std::int64_t k = 0; k < kGroup; ++k) {
+        y[k * step] = static_cast<Out>(Kind()(sum, prefix[k]));
+      }
+      return;
+    }
+    *y = static_cast<Out>(sum);
+    for (std::int64_t k = 1; k < kGroup; ++k) {
+      y[k * step] = static_cast<Out>(Kind()(sum, prefix[k - 1]));
     }
   }
 
