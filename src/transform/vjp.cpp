@@ -19,7 +19,8 @@ concept HasRule = requires(const T& op, const Backward& b) {
 /// What an op's outputs say about their inputs in steps only: no slope anywhere.
 template <class T>
 constexpr bool kFlat =
-    std::is_same_v<T, Compare> || std::is_same_v<T, ArgReduce> || std::is_same_v<T, Arange>;
+    std::is_same_v<T, Compare> || std::is_same_v<T, ArgReduce> || std::is_same_v<T, Arange> ||
+    std::is_same_v<T, SearchSorted> || std::is_same_v<T, RandomBits>;
 
 using Cotangents = std::vector<std::optional<Array>>;
 

@@ -44,11 +44,15 @@ InputCotangents vjp_rule(const GatherAxis&, const Backward&);
 InputCotangents vjp_rule(const ScatterAxis&, const Backward&);
 InputCotangents vjp_rule(const Pad&, const Backward&);
 InputCotangents vjp_rule(const TopK&, const Backward&);
+InputCotangents vjp_rule(const Sort&, const Backward&);
+InputCotangents vjp_rule(const Gather&, const Backward&);
+InputCotangents vjp_rule(const Scatter&, const Backward&);
 
 InputCotangents vjp_rule(const Unary&, const Backward&);
 InputCotangents vjp_rule(const Binary&, const Backward&);
 InputCotangents vjp_rule(const Select&, const Backward&);
 InputCotangents vjp_rule(const GatedMultiply&, const Backward&);
+InputCotangents vjp_rule(const Fused&, const Backward&);
 
 InputCotangents vjp_rule(const Reduce&, const Backward&);
 InputCotangents vjp_rule(const Scan&, const Backward&);
@@ -63,6 +67,11 @@ InputCotangents vjp_rule(const GroupNorm&, const Backward&);
 InputCotangents vjp_rule(const Matmul&, const Backward&);
 InputCotangents vjp_rule(const Linear&, const Backward&);
 InputCotangents vjp_rule(const GroupedLinear&, const Backward&);
+
+InputCotangents vjp_rule(const Factor&, const Backward&);
+InputCotangents vjp_rule(const Solve&, const Backward&);
+InputCotangents vjp_rule(const Fft&, const Backward&);
+InputCotangents vjp_rule(const Hadamard&, const Backward&);
 
 InputCotangents vjp_rule(const Conv&, const Backward&);
 InputCotangents vjp_rule(const Im2col&, const Backward&);

@@ -220,4 +220,20 @@ InputCotangents vjp_rule(const GatedMultiply& op, const Backward& b) {
   return {astype(*to_gate, b.in[0].dtype()), astype(g * active, b.in[1].dtype())};
 }
 
+InputCotangents vjp_rule(const Fused& op, const Backward& b) {
+  const ArraysFunction parts = [&](const std::vector<Array>& in) {
+    std::vector<Array> values = in;
+    for (const ElementStep& step : op.program->steps) {
+      std::vector<Array> operands;
+      for (std::size_t i = 0; i < operand_count(step); ++i) {
+        operands.push_back(values[step.operands[i]]);
+      }
+      const Op part = std::visit([](const auto& o) { return Op(o); }, step.op);
+      values.push_back(heddle::apply(part, std::move(operands)));
+    }
+    return std::vector<Array>{values.back()};
+  };
+  return vjp_of_parts(parts, b);
+}
+
 }  // namespace heddle

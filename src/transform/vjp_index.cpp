@@ -1,4 +1,7 @@
 // Reading and writing by indices backwards: what was read is added to, what was written is read.
+#include <functional>
+#include <utility>
+
 #include "transform/record.h"
 #include "transform/vjp.h"
 
@@ -6,16 +9,44 @@ namespace heddle {
 
 namespace {
 
-/// Places in an array that lines of indices name, for reading and for each way of writing.
+/// Places in an array that indices name, for reading and for each way of writing.
 struct Places {
-  Array indices;
-  std::int64_t axis;
-
-  Array read(const Array& from) const { return heddle::apply(GatherAxis{axis}, {from, indices}); }
-  Array write(const Array& into, const Array& values, ScatterKind kind) const {
-    return heddle::apply(ScatterAxis{axis, kind}, {into, indices, values});
-  }
+  std::function<Array(const Array& from)> read;
+  std::function<Array(const Array& into, const Array& values, ScatterKind kind)> write;
 };
+
+/// Elements along an axis.
+Places along_axis(const Array& indices, std::int64_t axis) {
+  return {[=](const Array& from) {
+            return heddle::apply(GatherAxis{axis}, {from, indices});
+          },
+          [=](const Array& into, const Array& values, ScatterKind kind) {
+            return heddle::apply(ScatterAxis{axis, kind}, {into, indices, values});
+          }};
+}
+
+/// Slices of those sizes.
+Places of_slices(const std::vector<Array>& indices, const Dims& axes, const Shape& sizes) {
+  return {[=](const Array& from) {
+            std::vector<Array> inputs{from};
+            inputs.insert(inputs.end(), indices.begin(), indices.end());
+            return heddle::apply(Gather{axes, sizes}, std::move(inputs));
+          },
+          [=](const Array& into, const Array& values, ScatterKind kind) {
+            std::vector<Array> inputs{into};
+            inputs.insert(inputs.end(), indices.begin(), indices.end());
+            inputs.push_back(values);
+            return heddle::apply(Scatter{kind, axes}, std::move(inputs));
+          }};
+}
+
+/// Of what is written to, and of the updates, the last operand; the indices have none.
+InputCotangents around(const Backward& b, Array to_x, Array to_updates) {
+  InputCotangents found(b.in.size());
+  found.front() = std::move(to_x);
+  found.back() = std::move(to_updates);
+  return found;
+}
 
 /// Which of the updates are the last for their element, and so stay.
 Array is_last(const Places& places, const Array& x, const Array& updates) {
@@ -28,20 +59,20 @@ Array is_last(const Places& places, const Array& x, const Array& updates) {
 /// Those of several equal candidates share the cotangent.
 InputCotangents extreme_vjp(const Places& places, const Backward& b) {
   const Array& x = b.in[0];
-  const Array& updates = b.in[2];
+  const Array& updates = b.in.back();
   const Array y = b.out[0], g = b.g();
   const Array stays = astype(x == y, g.dtype());
   const Array wins = astype(updates == places.read(y), g.dtype());
   const Array count = places.write(stays, wins, ScatterKind::sum);
   const Array share = g / maximum(count, ones_like(count));
-  return {share * stays, std::nullopt, places.read(share) * wins};
+  return around(b, share * stays, places.read(share) * wins);
 }
 
 /// g times the product of all other factors. Zeros are counted apart, so that nothing is divided by
 /// one.
 InputCotangents product_vjp(const Places& places, const Backward& b) {
   const Array& x = b.in[0];
-  const Array& updates = b.in[2];
+  const Array& updates = b.in.back();
   const Array g = b.g();
   const auto nonzero = [](const Array& a) { return where(a == 0, ones_like(a), a); };
   const auto is_zero = [&](const Array& a) { return astype(a == 0, DType::i32); };
@@ -58,23 +89,23 @@ InputCotangents product_vjp(const Places& places, const Backward& b) {
 
 InputCotangents scatter_vjp(const Places& places, ScatterKind kind, const Backward& b) {
   const Array g = b.g();
-  const Array& updates = b.in[2];
+  const Array& updates = b.in.back();
   switch (kind) {
     case ScatterKind::none: {
       const Array kept = places.write(g, zeros_like(updates), ScatterKind::none);
       const Array last = is_last(places, b.in[0], updates);
       const Array taken = places.read(g);
-      return {kept, std::nullopt, where(last, taken, zeros_like(taken))};
+      return around(b, kept, where(last, taken, zeros_like(taken)));
     }
     case ScatterKind::sum:
-      return {g, std::nullopt, places.read(g)};
+      return around(b, g, places.read(g));
     case ScatterKind::prod:
       return product_vjp(places, b);
     case ScatterKind::max:
     case ScatterKind::min:
       return extreme_vjp(places, b);
   }
-  return InputCotangents(3);
+  return InputCotangents(b.in.size());
 }
 
 /// `x` along `axis` at 0, 0, ..., 0, 1, ..., n-1, n-1, ..., n-1.
@@ -95,22 +126,48 @@ InputCotangents vjp_rule(const SliceUpdate& op, const Backward& b) {
 }
 
 InputCotangents vjp_rule(const GatherRows&, const Backward& b) {
-  const Array& table = b.in[0];
-  const std::int64_t rows = b.in[1].size(),
-                     width = table.shape()[0] ? table.size() / table.shape()[0] : 0;
-  const Array g = reshape(widened(b.g()), {rows, width});
-  const Array ids = broadcast_to(reshape(b.in[1], {rows, 1}), {rows, width});
-  const Array sums = scatter_add_axis(zeros({table.shape()[0], width}, g.dtype()), ids, g, 0);
-  return {astype(reshape(sums, table.shape()), table.dtype()), std::nullopt};
+  const Array &table = b.in[0], &ids = b.in[1];
+  Shape row = table.shape();
+  row[0] = 1;
+  Shape updates = b.out[0].shape();
+  updates.insert(ids.ndim(), 1);
+  const Array g = widened(b.g());
+  const Array sums =
+      of_slices({ids}, {0}, row)
+          .write(zeros(table.shape(), g.dtype()), reshape(g, updates), ScatterKind::sum);
+  return {astype(sums, table.dtype()), std::nullopt};
+}
+
+InputCotangents vjp_rule(const Gather& op, const Backward& b) {
+  const std::vector<Array> indices(b.in.begin() + 1, b.in.end());
+  InputCotangents found(b.in.size());
+  found[0] = of_slices(indices, op.axes, op.slice_sizes)
+                 .write(zeros_like(b.in[0]), b.g(), ScatterKind::sum);
+  return found;
+}
+
+InputCotangents vjp_rule(const Scatter& op, const Backward& b) {
+  const std::vector<Array> indices(b.in.begin() + 1, b.in.end() - 1);
+  const Shape& updates = b.in.back().shape();
+  const Shape sizes(std::span(updates.end() - b.in[0].ndim(), b.in[0].ndim()));
+  return scatter_vjp(of_slices(indices, op.axes, sizes), op.kind, b);
+}
+
+InputCotangents vjp_rule(const Sort& op, const Backward& b) {
+  if (op.kind == SortKind::argsort) return {std::nullopt};
+  const Array& x = b.in[0];
+  const Array order = heddle::apply(Sort{SortKind::argsort}, {x});
+  const Places places = along_axis(order, static_cast<std::int64_t>(x.ndim()) - 1);
+  return {places.write(zeros_like(x), b.g(), ScatterKind::sum)};
 }
 
 InputCotangents vjp_rule(const GatherAxis& op, const Backward& b) {
-  const Places places{b.in[1], op.axis};
+  const Places places = along_axis(b.in[1], op.axis);
   return {places.write(zeros_like(b.in[0]), b.g(), ScatterKind::sum), std::nullopt};
 }
 
 InputCotangents vjp_rule(const ScatterAxis& op, const Backward& b) {
-  return scatter_vjp({b.in[1], op.axis}, op.kind, b);
+  return scatter_vjp(along_axis(b.in[1], op.axis), op.kind, b);
 }
 
 InputCotangents vjp_rule(const Pad& op, const Backward& b) {
@@ -133,7 +190,7 @@ InputCotangents vjp_rule(const Pad& op, const Backward& b) {
 }
 
 InputCotangents vjp_rule(const TopK&, const Backward& b) {
-  const Places places{b.out[1], static_cast<std::int64_t>(b.in[0].ndim()) - 1};
+  const Places places = along_axis(b.out[1], static_cast<std::int64_t>(b.in[0].ndim()) - 1);
   return {places.write(zeros_like(b.in[0]), b.g(), ScatterKind::sum)};
 }
 

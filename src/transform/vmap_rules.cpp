@@ -131,9 +131,9 @@ Mapped map(const Pad& op, const Batched& b) {
 // ---- Element-wise
 
 template <class T>
-concept ElementWise =
-    std::is_same_v<T, Unary> || std::is_same_v<T, Binary> || std::is_same_v<T, Compare> ||
-    std::is_same_v<T, Select> || std::is_same_v<T, Cast> || std::is_same_v<T, Contiguous>;
+concept ElementWise = std::is_same_v<T, Unary> || std::is_same_v<T, Binary> ||
+    std::is_same_v<T, Compare> || std::is_same_v<T, Select> || std::is_same_v<T, Cast> ||
+    std::is_same_v<T, Contiguous> || std::is_same_v<T, Fused>;
 
 template <ElementWise T>
 Mapped map(const T& op, const Batched& b) {
@@ -154,10 +154,17 @@ Mapped map(const Scan& op, const Batched& b) {
 Mapped map(const ArgReduce& op, const Batched& b) {
   return one(heddle::apply(ArgReduce{op.kind, op.axis + 1, op.keepdims}, {b.in[0]}));
 }
+Mapped map(const Fft& op, const Batched& b) {
+  return one(heddle::apply(Fft{op.kind, op.axis + 1, op.n}, {b.in[0]}));
+}
 Mapped map(const TopK& op, const Batched& b) {
   return heddle::apply_multi(op, {b.in[0]});
 }
-Mapped map(const Softmax& op, const Batched& b) {
+template <class T>
+concept OfRowsOrMatrices = std::is_same_v<T, Softmax> || std::is_same_v<T, Sort> ||
+    std::is_same_v<T, Hadamard> || std::is_same_v<T, RandomBits>;
+template <OfRowsOrMatrices T>
+Mapped map(const T& op, const Batched& b) {
   return one(heddle::apply(op, {b.in[0]}));
 }
 
@@ -182,6 +189,13 @@ Mapped map(const RmsNorm& op, const Batched& b) {
 }
 Mapped map(const LayerNorm& op, const Batched& b) {
   return map_norm(op, b);
+}
+
+Mapped map(const Factor& op, const Batched& b) {
+  return heddle::apply_multi(op, {b.in[0]});
+}
+Mapped map(const Solve& op, const Batched& b) {
+  return one(heddle::apply(op, all_inputs(b)));
 }
 
 // ---- Products

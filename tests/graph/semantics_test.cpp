@@ -215,6 +215,14 @@ TEST(Semantics, RandomGraphsOnTheCpu) {
   }
 }
 
+TEST(Semantics, ElementsFused) {
+  for (unsigned seed = 4000; seed < 4200 && !testing::Test::HasFailure(); ++seed) {
+    SCOPED_TRACE(seed);
+    RandomGraph random(seed);
+    expect_same_results(random.builder.build(), random.bound, {.fuse_elements = true});
+  }
+}
+
 TEST(Semantics, SimplifiedGraphsHaveTheSameBits) {
   for (unsigned seed = 3000; seed < 3300 && !testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE(seed);

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "heddle/fft.h"
+#include "heddle/linalg.h"
+
 namespace heddle::test {
 
 Array random_array(std::mt19937& random, const Shape& shape, double low, double high, DType dtype) {
@@ -463,6 +466,106 @@ void add_sequences(Cases& c) {
 
 }  // namespace
 
+void add_order(Cases& c) {
+  c.one(
+      "sort", [](const Array& a) { return sort(a, 0); }, c.apart({4, 3}));
+  c.one(
+      "sort_all", [](const Array& a) { return sort(a); }, c.apart({4, 3}));
+  const Array rows(std::vector<int>{3, 0, -1}, {3}), columns(std::vector<int>{1, 1, 0}, {3});
+  c.one(
+      "gather",
+      [=](const Array& a) {
+        return gather(a, {rows, columns}, {0, 1}, {1, 2});
+      },
+      c.array({4, 3}));
+  for (const ScatterKind kind : {ScatterKind::none, ScatterKind::sum, ScatterKind::prod,
+                                 ScatterKind::max, ScatterKind::min}) {
+    c.some("scatter_slices_" + std::string(to_string(kind)),
+           [=](const std::vector<Array>& in) {
+             return heddle::apply(Scatter{kind, {0, 1}}, {in[0], rows, columns, in[1]});
+           },
+           {c.apart({4, 3}), c.apart({3, 1, 2}) + 0.05});
+  }
+}
+
+/// Far from singular, and from equal eigenvalues.
+Array well_conditioned(Cases& c, std::int64_t n) {
+  const Array number = arange(static_cast<double>(n), DType::f64);
+  const Array diagonal =
+      where(reshape(number, {n, 1}) == number, number + 2, zeros({}, DType::f64));
+  return diagonal + 0.2 * c.array({n, n});
+}
+
+void add_linear_algebra(Cases& c) {
+  const Array square = well_conditioned(c, 3);
+  const Array batch = stack({square, well_conditioned(c, 3)});
+  const Array positive = matmul(square, transpose(square));
+  for (const bool upper : {false, true}) {
+    const std::string which = upper ? "_upper" : "";
+    c.one(
+        "cholesky" + which, [=](const Array& a) { return linalg::cholesky(a, upper); }, positive);
+    c.one(
+        "tri_inv" + which, [=](const Array& a) { return linalg::tri_inv(a, upper); }, square);
+    c.some("solve_triangular" + which,
+           [=](const auto& in) { return linalg::solve_triangular(in[0], in[1], upper); },
+           {square, c.array({3, 2})});
+    c.add("eigh" + which,
+          [=](const std::vector<Array>& in) {
+            const auto [values, vectors] = linalg::eigh(in[0], upper ? "U" : "L");
+            // Vectors have no sign of their own.
+            return std::vector<Array>{values, vectors * vectors};
+          },
+          {square + transpose(square)});
+  }
+  c.one(
+      "inv", [](const Array& a) { return linalg::inv(a); }, batch);
+  c.some("solve", [](const auto& in) { return linalg::solve(in[0], in[1]); },
+         {batch, c.array({2, 3, 2})});
+  c.one(
+      "eigvalsh", [](const Array& a) { return linalg::eigvalsh(a); }, square + transpose(square));
+  const auto qr_both = [](const std::vector<Array>& in) {
+    const auto [q, r] = linalg::qr(in[0]);
+    return std::vector<Array>{q, r};
+  };
+  c.add("qr", qr_both, {batch});
+  c.add("qr_tall", qr_both, {c.array({5, 3})});
+  c.add("qr_wide", qr_both, {concatenate({square, c.array({3, 2})}, 1)});
+  const auto thin_svd = [](const std::vector<Array>& in) {
+    const std::vector<Array> made = linalg::svd(in[0]);
+    const std::int64_t count = made[1].shape(0);
+    const Array u = slice(made[0], {0, 0}, {made[0].shape(0), count});
+    const Array v = slice(made[2], {0, 0}, {count, made[2].shape(1)});
+    return std::vector<Array>{heddle::square(u), made[1], heddle::square(v)};
+  };
+  c.add("svd", thin_svd, {square});
+  c.add("svd_tall", thin_svd, {concatenate({square, c.array({2, 3})}, 0)});
+  c.add("svd_wide", thin_svd, {concatenate({square, c.array({3, 2})}, 1)});
+  c.one(
+      "singular_values", [](const Array& a) { return linalg::svd(a, false)[0]; }, square);
+  c.one(
+      "det", [](const Array& a) { return linalg::det(a); }, square);
+  c.one(
+      "hadamard", [](const Array& a) { return hadamard_transform(a); }, c.array({2, 8}));
+  c.one(
+      "hadamard_12", [](const Array& a) { return hadamard_transform(a, 0.5f); }, c.array({2, 24}));
+}
+
+void add_fourier(Cases& c) {
+  for (const std::int64_t n : {1, 6, 7}) {
+    const std::string size = "_" + std::to_string(n);
+    const auto whole = [n](const Array& a) { return fft::fft(astype(a, DType::complex64)); };
+    c.f32("fft" + size, [=](const auto& in) { return whole(in[0]); }, {c.array({2, n})});
+    c.f32("ifft" + size, [=](const auto& in) { return fft::ifft(whole(in[0]) * whole(in[0])); },
+          {c.array({2, n})});
+    c.f32("rfft" + size, [](const auto& in) { return fft::rfft(in[0]); }, {c.array({2, n})});
+    c.f32("irfft" + size,
+          [n](const auto& in) {
+            return fft::irfft(fft::rfft(in[0]) * fft::rfft(in[1]), static_cast<int>(n), -1);
+          },
+          {c.array({2, n}), c.array({2, n})});
+  }
+}
+
 std::vector<GradientCase> gradient_cases() {
   Cases cases;
   add_unary(cases);
@@ -475,6 +578,9 @@ std::vector<GradientCase> gradient_cases() {
   add_convolutions(cases);
   add_windows(cases);
   add_sequences(cases);
+  add_order(cases);
+  add_linear_algebra(cases);
+  add_fourier(cases);
   return cases.take();
 }
 

@@ -34,10 +34,18 @@ inline double length(const std::vector<double>& a) {
   return std::sqrt(inner(a, a));
 }
 
+inline Array imaginary(std::mt19937& random, const Shape& shape) {
+  const std::complex<float> i{0, 1};
+  return random_array(random, shape, -1, 1, DType::complex64) * Array(std::span(&i, 1), Shape{});
+}
+
 inline std::vector<Array> random_like(std::mt19937& random, const std::vector<Array>& like) {
   std::vector<Array> made;
-  for (const Array& array : like)
-    made.push_back(random_array(random, array.shape(), -1, 1, array.dtype()));
+  for (const Array& array : like) {
+    Array one = random_array(random, array.shape(), -1, 1, array.dtype());
+    if (array.dtype() == DType::complex64) one = one + imaginary(random, array.shape());
+    made.push_back(one);
+  }
   return made;
 }
 

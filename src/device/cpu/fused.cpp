@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "device/cpu/block_io.h"
 #include "device/cpu/elementwise.h"
 #include "device/cpu/parallel.h"
