@@ -24,7 +24,7 @@ std::vector<SlotView> slot_views(const Plan& plan, const std::vector<Location>& 
 
 std::string label(const Plan& plan, NodeId node) {
   const GraphNode& n = plan.placed.graph.nodes[node];
-  std::string text = fmt::format("node {}: {}", node, to_string(n.op));
+  std::string text = "node " + std::to_string(node) + ": " + to_string(n.op);
   for (const ValueId input : n.inputs) text += " " + to_string(plan.placed.graph.spec(input));
   return text;
 }
@@ -68,6 +68,31 @@ RecordedStep recorded(const Plan& plan, const PlannedStep& step, Device& device)
   if (launch.extent) out.extent = slot_view(plan, *launch.extent);
   return out;
 }
+
+/// Tells of the weights that a plan needs and that are not there yet.
+class Loading {
+ public:
+  Loading(const Plan& plan, const std::vector<bool>& wanted, const Parameters::Impl& parameters)
+      : progress_(parameters.progress()) {
+    if (!progress_) return;
+    for (std::size_t s = 0; s < plan.slots.size(); ++s) {
+      if (wanted[s] && is_missing(plan.slots[s], parameters)) total_ += plan.slots[s].bytes;
+    }
+  }
+  bool is_missing(const Slot& slot, const Parameters::Impl& parameters) const {
+    return slot.kind == SlotKind::parameter &&
+           !parameters.holds(slot.name, slot.operand, *slot.device);
+  }
+  void add(const Slot& slot, std::size_t bytes) {
+    if (!progress_) return;
+    done_ = std::min(total_, done_ + bytes);
+    progress_({done_, total_, slot.name});
+  }
+
+ private:
+  const std::function<void(const LoadProgress&)> progress_;
+  std::uint64_t done_ = 0, total_ = 0;
+};
 
 }  // namespace
 
@@ -227,21 +252,27 @@ void Bindings::bind_parameters(Parameters& parameters) {
   if (revision == parameters_seen_) return;
   import_parameters(plan_, parameters);
   std::vector<bool> wanted = slots_that_runs_read(plan_);
+  Loading loading(plan_, wanted, impl);
   for (const PlannedLaunch& launch : plan_.load) {
     const std::uint32_t s = launch.outputs[0].slot;
     const Slot& slot = plan_.slots[s];
     const View view =
-        impl.packed(slot.name, slot.operand, *slot.device,
-                    [&](const View& from, const View& to) { pack(launch, from, to); });
+        impl.packed(slot.name, slot.operand, *slot.device, [&](const View& from, const View& to) {
+          pack(launch, from, to);
+          loading.add(slot, span_bytes(to.operand));
+        });
     bind(s, view.buffer, view.offset, slot.bytes);
     wanted[s] = false;
   }
   for (std::uint32_t s = 0; s < plan_.slots.size(); ++s) {
     const Slot& slot = plan_.slots[s];
     if (slot.kind != SlotKind::parameter || !wanted[s]) continue;
+    const bool missing = loading.is_missing(slot, impl);
     const View view = impl.plain(slot.name, slot.operand.spec, *slot.device);
+    if (missing) loading.add(slot, slot.bytes);
     bind(s, view.buffer, view.offset, slot.bytes);
   }
+  impl.release_left();
   parameters_seen_ = revision;
 }
 
