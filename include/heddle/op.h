@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "heddle/op_attention.h"
+#include "heddle/op_fused.h"
 #include "heddle/op_index.h"
 #include "heddle/op_linalg.h"
 #include "heddle/op_math.h"
@@ -41,7 +42,7 @@ using Op = std::variant<Constant, Parameter, Input, StateRef,                   
                         RopeWriteRows, Attention, Attend, SelectiveScan, Gather, Scatter, Sort,
                         SearchSorted, Factor, Solve, Fft, Hadamard, GroupQuantize, GroupDequantize,
                         GroupMatmul, GatherMatmul, SegmentedMatmul, Fp8, RandomBits, CausalSoftmax,
-                        NormRope, NormRopeWriteRows>;
+                        NormRope, NormRopeWriteRows, Fused>;
 
 inline constexpr std::size_t kOpCount = std::variant_size_v<Op>;
 

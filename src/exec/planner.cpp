@@ -518,12 +518,14 @@ bool verifies(const CompileOptions& options) {
 }
 
 Plan plan_graph(Graph graph, const CompileOptions& options) {
-  const PassOptions passes{options.devices.empty() ? default_devices() : options.devices,
-                           options.pin,
-                           options.fuse && settings().fuse,
-                           options.repack && settings().repack,
-                           options.strict_pins,
-                           verifies(options)};
+  PassOptions passes;
+  passes.devices = options.devices.empty() ? default_devices() : options.devices;
+  passes.pin = options.pin;
+  passes.fuse = options.fuse && settings().fuse;
+  passes.fuse_elements = options.fuse_elements;
+  passes.repack = options.repack && settings().repack;
+  passes.strict_pins = options.strict_pins;
+  passes.check_result = verifies(options);
   return make_plan(prepare_graph(std::move(graph), passes));
 }
 

@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "array/node.h"
+#include "array/reach.h"
 #include "graph/values.h"
 #include "heddle/device.h"
 
@@ -58,7 +58,7 @@ class NodeNumbers {
 
 /// What is to be captured: every node that the roots reach without passing through one that is
 /// done, and those that are.
-struct Reached {
+struct Wanted {
   struct Found {
     Ref<Node> node;
     std::uint32_t number = 0;
@@ -74,19 +74,9 @@ struct Reached {
   }
 };
 
-/// Adds the inputs of a node that is still to run, or was run by what is being traced; false, once
-/// it is done. A node that another thread is running counts as done as soon as it is.
-bool follow_inputs(const Node& node, std::vector<Array>& inputs) {
-  const auto add = [&](const Array& input) { inputs.push_back(input); };
-  if (node.visit_pending(add)) return true;
-  node.wait_while_running();
-  if (node.state() == Node::State::failed) node.failure()->raise();
-  return node.visit_retained(add);
-}
-
-Reached reach(std::span<const Array> roots) {
-  Reached reached;
-  auto& [found, inputs, numbers] = reached;
+Wanted find_wanted(std::span<const Array> roots) {
+  Wanted wanted;
+  auto& [found, inputs, numbers] = wanted;
   const auto visit = [&](const Array& array) {
     const auto next = static_cast<std::uint32_t>(found.size());
     const auto [number, is_new] = numbers.number(array.node().get(), next);
@@ -101,8 +91,8 @@ Reached reach(std::span<const Array> roots) {
     found[i].done = done;
     for (std::size_t input = first; input < inputs.size(); ++input) visit(inputs[input]);
   }
-  std::ranges::sort(found, {}, [](const Reached::Found& f) { return f.node->sequence(); });
-  return reached;
+  std::ranges::sort(found, {}, [](const Wanted::Found& f) { return f.node->sequence(); });
+  return wanted;
 }
 
 Constant constant_of(const Array& array) {
@@ -121,9 +111,9 @@ Constant constant_of(const Array& array) {
 
 class Builder {
  public:
-  explicit Builder(Reached& reached) : reached_(reached), ids_(reached.found.size(), kNoNode) {
+  explicit Builder(Wanted& reached) : reached_(reached), ids_(reached.found.size(), kNoNode) {
     graph.nodes.reserve(reached.found.size());
-    for (const Reached::Found& found : reached.found) {
+    for (const Wanted::Found& found : reached.found) {
       if (!found.done) add_node(found);
     }
   }
@@ -143,7 +133,7 @@ class Builder {
   Graph graph;
 
  private:
-  void add_node(const Reached::Found& found) {
+  void add_node(const Wanted::Found& found) {
     if (std::holds_alternative<Depends>(found.node->op())) return forward(found);
     GraphNode node{found.node->op(), {}, {}};
     node.outputs.reserve(found.node->output_count());
@@ -157,7 +147,7 @@ class Builder {
   }
 
   /// A graph has one order, in which what a value depends on was built before it.
-  void forward(const Reached::Found& found) {
+  void forward(const Wanted::Found& found) {
     const std::span<const Array> inputs = reached_.inputs_of(found);
     for (std::uint32_t i = 0; i < found.node->output_count(); ++i) {
       values_[{found.node.get(), i}] = value_of(inputs[i]);
@@ -169,7 +159,7 @@ class Builder {
     return static_cast<NodeId>(graph.nodes.size() - 1);
   }
 
-  Reached& reached_;
+  Wanted& reached_;
   std::vector<NodeId> ids_;                                          // by the node's number
   std::map<std::pair<const Node*, std::uint32_t>, ValueId> values_;  // constants and forwarded
 };
@@ -177,8 +167,8 @@ class Builder {
 }  // namespace
 
 Captured capture(std::span<const Array> roots) {
-  Reached reached = reach(roots);
-  Builder builder(reached);
+  Wanted wanted = find_wanted(roots);
+  Builder builder(wanted);
   std::vector<ValueId> values;
   values.reserve(roots.size());
   for (const Array& root : roots) values.push_back(builder.value_of(root));

@@ -15,6 +15,10 @@ Graph fuse(Graph graph, const PassOptions& options) {
     join_norm_rope(fusion, id);
     join_write(fusion, id);
   }
+  if (options.fuse_elements) {
+    // Backwards: a program ends where nobody of its kind reads on.
+    for (NodeId id = static_cast<NodeId>(fusion.size()); id-- > 0;) join_elements(fusion, id);
+  }
   return fusion.finish();
 }
 

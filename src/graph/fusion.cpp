@@ -74,7 +74,7 @@ std::vector<OperandSpec> Fusion::layouts_of(const std::vector<ValueId>& values) 
   return layouts;
 }
 
-bool Fusion::is_worthwhile(std::initializer_list<NodeId> parts, const Op& fused,
+bool Fusion::is_worthwhile(std::span<const NodeId> parts, const Op& fused,
                            const std::vector<ValueId>& inputs) {
   const GraphNode& first = node(*parts.begin());
   const auto same_pin = [&](NodeId part) { return node(part).pin == first.pin; };

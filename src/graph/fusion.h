@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <map>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -27,6 +28,9 @@ class Fusion {
   /// Replaces inputs that were joined into other nodes: to be called on each node in order.
   void refresh(NodeId id);
 
+  /// How often the value is read, as an output of the graph too.
+  std::uint32_t uses(ValueId value) const { return uses_[value.node][value.output]; }
+
   /// The node that makes `value`, if it is a live T and nothing but one reader sees the value.
   template <class T>
   const T* sole_use_of(ValueId value) const {
@@ -44,8 +48,13 @@ class Fusion {
 
   /// Whether `fused`, in place of `parts`, is right and good: they have one pin, and the device
   /// that would run the parts has a kernel for it that needs no more copies than theirs.
-  bool is_worthwhile(std::initializer_list<NodeId> parts, const Op& fused,
+  bool is_worthwhile(std::span<const NodeId> parts, const Op& fused,
                      const std::vector<ValueId>& inputs);
+
+  bool is_worthwhile(std::initializer_list<NodeId> parts, const Op& fused,
+                     const std::vector<ValueId>& inputs) {
+    return is_worthwhile(std::span(parts.begin(), parts.size()), fused, inputs);
+  }
 
   void set(NodeId id, Op op, std::vector<ValueId> inputs);
   /// Makes a view that has one reader a view of something else of the same spec.
@@ -81,6 +90,8 @@ void join_add_rms_norm(Fusion& fusion, NodeId norm);
 void join_bias_rope(Fusion& fusion, NodeId rope);
 void join_norm_rope(Fusion& fusion, NodeId rope);
 void join_write(Fusion& fusion, NodeId write);
+/// Element-wise ops that end at `root`.
+void join_elements(Fusion& fusion, NodeId root);
 
 /// Linears over one input, joined into the first of them.
 class LinearGroups {

@@ -34,6 +34,7 @@ struct PassOptions {
   std::vector<Device*> devices;  // in priority order; the CPU is added last if absent
   Device* pin = nullptr;         // all nodes must run on it
   bool fuse = true;
+  bool fuse_elements = false;  // with `fuse`: element-wise ops into programs
   bool repack = true;
   bool strict_pins = true;  // else the CPU runs what a node's pinned device cannot
   /// Whether the result is checked again, as plans are: it follows from the graph, which always is.

@@ -239,6 +239,9 @@ Cost cost(const Op& op, Inputs in, Inputs out) {
           [&](const Reinterpret&) { return whole(in, out, 0); },
           [&](const Repack&) { return whole(in, out, 0); },
           [&](const Concatenate&) { return whole(in, out, 0); },
+          [&](const Fused& o) {
+            return whole(in, out, static_cast<double>(o.program->steps.size()) * count(out[0]));
+          },
           [&](const Reduce&) { return whole(in, out, count(in[0])); },
           [&](const ArgReduce&) { return whole(in, out, count(in[0])); },
           [&](const TopK&) { return whole(in, out, count(in[0])); },

@@ -185,6 +185,7 @@ bool is_row_operand(const Op& op, std::size_t operand, std::span<const TensorSpe
           [&](const Binary&) { return broadcasting(); },
           [&](const Compare&) { return broadcasting(); },
           [&](const Select&) { return broadcasting(); },
+          [&](const Fused&) { return broadcasting(); },
           [&](const GatedMultiply&) { return along_rows(); },
           [&](const Reduce& o) { return has_rows(in[0]) && !contains(o.axes, 0); },
           [&](const Scan& o) { return o.axis != 0; },

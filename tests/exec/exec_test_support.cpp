@@ -16,6 +16,8 @@ class PlanRunner {
     for (const Split& split : plan.splits) recordings_.push_back(record(plan, split));
     for (const Split& split : plan.feeds) feeds_.push_back(record(plan, split));
     bindings_.allocate();
+    bindings_.make_inputs();
+    bindings_.make_outputs();
     bind_parameters();
     for (const Slot& slot : plan.slots) {
       if (slot.kind != SlotKind::state) continue;

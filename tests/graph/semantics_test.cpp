@@ -5,6 +5,7 @@
 #include <random>
 
 #include "fake_device.h"
+#include "graph/simplify.h"
 #include "graph_test_support.h"
 #include "support/interpret.h"
 
@@ -211,6 +212,28 @@ TEST(Semantics, RandomGraphsOnTheCpu) {
     SCOPED_TRACE(seed);
     RandomGraph random(seed);
     expect_same_results(random.builder.build(), random.bound, {});
+  }
+}
+
+TEST(Semantics, ElementsFused) {
+  for (unsigned seed = 4000; seed < 4200 && !testing::Test::HasFailure(); ++seed) {
+    SCOPED_TRACE(seed);
+    RandomGraph random(seed);
+    expect_same_results(random.builder.build(), random.bound, {.fuse_elements = true});
+  }
+}
+
+TEST(Semantics, SimplifiedGraphsHaveTheSameBits) {
+  for (unsigned seed = 3000; seed < 3300 && !testing::Test::HasFailure(); ++seed) {
+    SCOPED_TRACE(seed);
+    RandomGraph random(seed);
+    const Graph before = random.builder.build(), after = simplify(before);
+    SCOPED_TRACE(to_text(before) + "\nbecame\n" + to_text(after));
+    ASSERT_LE(after.nodes.size(), before.nodes.size());
+    const Interpreted meant = interpret(before, random.bound, Writes::to_copies);
+    const Interpreted got = interpret(after, random.bound, Writes::in_place);
+    ASSERT_EQ(got.outputs, meant.outputs);
+    ASSERT_EQ(got.states, meant.states);
   }
 }
 

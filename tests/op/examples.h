@@ -1,6 +1,8 @@
 // An example of every op, with inputs that suit it and the outputs it must infer.
 #pragma once
 
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "heddle/op.h"
@@ -17,6 +19,10 @@ struct Example {
 inline Windows plain(std::size_t axes) {
   const Dims ones(axes, 1), zeros(axes, 0);
   return {ones, zeros, zeros, ones, ones};
+}
+
+inline Fused program(std::uint32_t inputs, std::vector<ElementStep> steps) {
+  return {std::make_shared<const ElementProgram>(ElementProgram{inputs, std::move(steps)})};
 }
 
 inline std::vector<Example> examples() {
@@ -113,6 +119,11 @@ inline std::vector<Example> examples() {
       {Compare{CompareKind::equal}, "complex64[1], complex64[0]", "bool[0]"},
       {Select{}, "bool[3, 1], f16[4], f16[]", "f16[3, 4]"},
       {GatedMultiply{UnaryKind::gelu_tanh}, "f32[2, 3], f32[2, 3]", "f32[2, 3]"},
+      {program(1, {{Unary{UnaryKind::exp}, {0}}}), "f16[2, 3]", "f16[2, 3]"},
+      {program(2, {{Binary{BinaryKind::add}, {0, 1}}, {Compare{CompareKind::less}, {2, 0}}}),
+       "i32[2, 1], i32[3]", "bool[2, 3]"},
+      {program(3, {{Select{}, {2, 0, 1}}, {Cast{DType::f64}, {3}}}), "i8[4], i8[], bool[1]",
+       "f64[4]"},
       {Reduce{ReduceKind::sum, {0, 2}, false}, "i8[2, 3, 4]", "i32[3]"},
       {Reduce{ReduceKind::prod, {1}, true}, "u16[2, 3]", "i32[2, 1]"},
       {Reduce{ReduceKind::mean, {0}, false}, "i64[2, 3]", "f32[3]"},

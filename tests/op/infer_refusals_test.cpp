@@ -516,10 +516,26 @@ std::vector<Refusal> groups() {
   };
 }
 
+std::vector<Refusal> programs() {
+  const ElementStep exp{Unary{UnaryKind::exp}, {0}};
+  return {
+      {Fused{}, "f32[2]", "there is no program"},
+      {program(1, {}), "f32[2]", "there is no program"},
+      {program(0, {exp}), "", "has no shape"},
+      {program(2, {exp}), "f32[2]", "takes 2 inputs, but was given 1 (f32[2])"},
+      {program(1, {exp}), "q8_0[32]", "block type"},
+      {program(1, {exp}), "i32[2]", "not defined for i32"},
+      {program(1, {{Unary{UnaryKind::exp}, {1}}}), "f32[2]", "reads v1, and there are 1 values"},
+      {program(1, {{Cast{DType::f16}, {0}}}), "f32[2]", "casts to a half type"},
+      {program(2, {{Binary{BinaryKind::add}, {0, 1}}}), "f32[2], f32[3]", "do not broadcast"},
+      {program(2, {{Binary{BinaryKind::add}, {0, 1}}}), "f32[2], f64[2]", "differ in dtype"},
+  };
+}
+
 std::vector<Refusal> all_refusals() {
   std::vector<Refusal> all;
   for (auto* group : {leaves_and_views, movement, arithmetic, along_axes, spatial, attention,
-                      state_spaces, linear_algebra, random_bits, groups}) {
+                      state_spaces, linear_algebra, random_bits, groups, programs}) {
     for (Refusal& refusal : group()) all.push_back(std::move(refusal));
   }
   return all;

@@ -81,6 +81,7 @@ std::vector<Case> cases() {
       {Compare{CompareKind::less}, "f32[5, 2], f32[]", "yn"},
       {Select{}, "bool[5, 1], f32[5, 2], f32[1]", "yyn"},
       {GatedMultiply{}, "f32[5, 2], f32[5, 2]", "yy"},
+      {program(2, {{Binary{BinaryKind::add}, {0, 1}}}), "f32[5, 2], f32[2]", "yn"},
       {Reduce{ReduceKind::sum, {1}, false}, "f32[5, 2]", "y"},
       {Reduce{ReduceKind::sum, {0}, true}, "f32[5, 2]", "n"},
       {Scan{ScanKind::sum, 1}, "f32[5, 2]", "y"},

@@ -310,6 +310,18 @@ std::vector<Values> norm(const Norm& op, const std::vector<Values>& inputs) {
   return outputs;
 }
 
+Values fused(const Fused& op, const std::vector<Values>& in) {
+  std::vector<Values> values = in;
+  for (const ElementStep& step : op.program->steps) {
+    std::vector<Values> operands;
+    for (std::size_t i = 0; i < operand_count(step); ++i)
+      operands.push_back(values[step.operands[i]]);
+    const Op part = std::visit([](const auto& o) { return Op(o); }, step.op);
+    values.push_back(reference(part, operands).front());
+  }
+  return values.back();
+}
+
 }  // namespace
 
 Values reference_rms_norm(const Values& x, Number eps, const Values* weight) {
@@ -328,6 +340,7 @@ std::vector<Values> reference(const Op& op, const std::vector<Values>& in) {
   if (const auto* o = std::get_if<Compare>(&op)) return {reference_compare(*o, in[0], in[1])};
   if (std::holds_alternative<Select>(op)) return {select(in[0], in[1], in[2])};
   if (const auto* o = std::get_if<GatedMultiply>(&op)) return {gated_multiply(*o, in[0], in[1])};
+  if (const auto* o = std::get_if<Fused>(&op)) return {fused(*o, in)};
   if (const auto* o = std::get_if<Reduce>(&op)) return {reference_reduce(*o, in[0])};
   if (std::holds_alternative<Softmax>(op)) return {softmax(in[0], false)};
   if (std::holds_alternative<CausalSoftmax>(op)) return {softmax(in[0], true)};

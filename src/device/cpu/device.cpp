@@ -105,6 +105,7 @@ constexpr PrepareFamily family() {
   if constexpr (one_of<T, Unary, Binary, Compare, Select, GatedMultiply>) {
     return prepare_elementwise;
   }
+  if constexpr (one_of<T, Fused>) return prepare_fused;
   if constexpr (one_of<T, Reduce, Softmax, CausalSoftmax>) return prepare_reduce;
   if constexpr (one_of<T, Scan>) return prepare_scan;
   if constexpr (one_of<T, ArgReduce>) return prepare_arg_reduce;
@@ -153,7 +154,7 @@ bool takes_negative_strides(const Op& op) {
   return std::visit(
       []<class T>(const T&) {
         return one_of<T, Contiguous, Reinterpret, Concatenate, SliceUpdate, Cast, Unary, Binary,
-                      Compare, Select, GatedMultiply, Reduce, Softmax, CausalSoftmax, GroupQuantize,
+                      Compare, Select, GatedMultiply, Fused, Reduce, Softmax, CausalSoftmax, GroupQuantize,
                       Fp8, Pad>;
       },
       op);

@@ -67,6 +67,7 @@ inline Prepared make_kernel(KernelTraits traits, Run run) {
 Prepared prepare_copy(const PrepareArgs&);  // contiguous, view, concatenate, slice_update, arange
 Prepared prepare_cast(const PrepareArgs&);  // cast, dequantising included
 Prepared prepare_elementwise(const PrepareArgs&);  // unary, binary, compare, select, gated_multiply
+Prepared prepare_fused(const PrepareArgs&);
 Prepared prepare_reduce(const PrepareArgs&);       // reduce, softmax, causal_softmax
 Prepared prepare_scan(const PrepareArgs&);         // scan
 Prepared prepare_arg_reduce(const PrepareArgs&);   // arg_reduce
