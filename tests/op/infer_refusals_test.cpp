@@ -434,7 +434,7 @@ std::vector<Refusal> linear_algebra() {
       {Fft{FftKind::forward, 0, 3}, "complex64[4]", "forward to 3 elements along axis 0"},
       {Fft{FftKind::real_inverse, 0, 4}, "complex64[4]", "it must have 3"},
       {Hadamard{}, "f32[]", "at least 1 dimension"},
-      {Hadamard{}, "i32[4]", "x is i32[4]; it must be floating"},
+      {Hadamard{}, "i32[4]", "x is i32[4]; it must be f16, bf16, f32 or f64"},
       {Hadamard{}, "f32[2, 0]", "rows of 0 elements"},
       {Hadamard{}, "f32[2, 36]", "rows of 36 elements in f32[2, 36]"},
       {Hadamard{static_cast<float>(kInfinity)}, "f32[4]", "scale inf"},
