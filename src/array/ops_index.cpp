@@ -1,6 +1,7 @@
 // Choice and replacement by indices.
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "array/ops_common.h"
 
@@ -82,6 +83,8 @@ Array take(const Arg& a, int index, int axis) {
 Array take(const Arg& a, const Arg& indices) {
   return within("take", a, [&]() -> Array {
     require_plain("take", a);
+    require(a.size() > 0 || indices.size() == 0, ErrorCode::invalid_argument,
+            "take: there is nothing in {} for indices {}", a.spec(), indices.spec());
     return take_rows(flat(a), indices, 0);
   });
 }
@@ -163,6 +166,12 @@ Array scatter_axis(const Arg& a, const Arg& indices, const Arg& values, int axis
 
 namespace {
 
+std::string specs_of(const std::vector<Array>& arrays) {
+  std::string text;
+  for (const Array& a : arrays) text += (text.empty() ? "" : ", ") + to_string(a.spec());
+  return text;
+}
+
 /// x, and the indices broadcast against each other.
 std::vector<Array> with_indices(const char* function, const Array& a,
                                 const std::vector<Array>& indices, const Dims& axes) {
@@ -177,6 +186,9 @@ std::vector<Array> with_indices(const char* function, const Array& a,
            function, index.spec(), shape);
     }
   }
+  require(shape.size() + a.ndim() <= kMaxRank, ErrorCode::invalid_argument,
+          "{}: indices {} and slices of {} make {} dimensions; at most {} are supported", function,
+          specs_of(indices), a.spec(), shape.size() + a.ndim(), kMaxRank);
   std::vector<Array> inputs{a};
   for (const Array& index : indices) inputs.push_back(broadcast_to(index, shape));
   return inputs;
@@ -205,6 +217,12 @@ Array scatter_slices(ScatterKind kind, const Arg& a, const std::vector<Array>& i
     const Dims normal = normal_axes(axes, a, function);
     require_plain(function, a);
     std::vector<Array> inputs = with_indices(function, a, indices, normal);
+    const Shape at = indices.empty() ? Shape{} : inputs[1].shape();
+    bool fits = updates.ndim() == at.size() + a.ndim();
+    for (std::size_t i = 0; fits && i < at.size(); ++i) fits = updates.shape()[i] == at[i];
+    require(fits, ErrorCode::invalid_argument,
+            "{}: updates {} must be of {}, as indices {} are, and then a slice of {}", function,
+            updates.spec(), at, specs_of(indices), a.spec());
     inputs.push_back(astype(updates, a.dtype()));
     return heddle::apply(Scatter{kind, normal}, std::move(inputs));
   });
@@ -274,6 +292,22 @@ Shape axes_behind_mask(const Array& a, const Array& mask) {
   return Shape(std::span(a.shape().begin(), a.shape().end()).subspan(mask.ndim()));
 }
 
+bool broadcasts_to(const Shape& from, const Shape& to) {
+  if (from.size() > to.size()) return false;
+  for (std::size_t i = 1; i <= from.size(); ++i) {
+    const std::int64_t extent = from[from.size() - i];
+    if (extent != 1 && extent != to[to.size() - i]) return false;
+  }
+  return true;
+}
+
+/// `src`, for each of the mask's places, if it is alike for all: of fewer axes, or with N = 1.
+std::optional<Array> source_of_all(const Array& src, const Shape& row) {
+  if (src.ndim() <= row.size()) return src;
+  if (src.ndim() == row.size() + 1 && src.shape()[0] == 1) return squeeze(src, Dims{0});
+  return std::nullopt;
+}
+
 /// What is put in, as rows [N, row...].
 Array source_rows(const Array& src, const Shape& row) {
   Shape shape = row;
@@ -307,10 +341,14 @@ Array masked_scatter(const Arg& a, const Arg& mask, const Arg& src) {
     for (std::size_t i = 0; i < row.size(); ++i) stretched.push_back(1);
     const Array places = broadcast_to(reshape(mask, stretched), a.shape());
     const Array values = astype(src, a.dtype());
-    if (values.ndim() <= row.size()) return where(places, broadcast_to(values, a.shape()), a);
-    if (values.ndim() == row.size() + 1 && values.shape()[0] == 1) {
-      return where(places, broadcast_to(squeeze(values, Dims{0}), a.shape()), a);
-    }
+    const std::optional<Array> same = source_of_all(values, row);
+    const bool rows_fit =
+        values.ndim() != row.size() + 1 ||
+        broadcasts_to(Shape(std::span(values.shape().begin() + 1, row.size())), row);
+    require(same ? broadcasts_to(same->shape(), row) : rows_fit, ErrorCode::invalid_argument,
+            "masked_scatter: src {} does not fit the {} that the mask {} leaves of {}", src.spec(),
+            row, mask.spec(), a.spec());
+    if (same) return where(places, broadcast_to(*same, a.shape()), a);
     if (a.size() == 0) return a;
     Array rows = source_rows(values, row);
     const Array numbers = row_numbers(mask, rows.shape()[0]);
@@ -333,6 +371,8 @@ std::vector<Array> starts(const char* function, const Array& a, const Array& sta
   require(start.ndim() <= 1 && start.size() == static_cast<std::int64_t>(axes.size()),
           ErrorCode::invalid_argument, "{}: start {} does not fit axes {} of {}", function,
           start.spec(), axes, a.spec());
+  require(is_integer(start.dtype()), ErrorCode::invalid_argument,
+          "{}: start is {}; it must be integers", function, start.spec());
   if (start.ndim() == 0) return {start};
   std::vector<Array> each;
   for (std::int64_t i = 0; i < start.size(); ++i) {
