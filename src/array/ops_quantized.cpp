@@ -311,16 +311,18 @@ Array gather_qqmm(const Arg& x, const Array& w, const std::optional<Array>& w_sc
 
 namespace {
 
-/// A mask of blocks as one of elements: [..., rows, columns].
-Array mask_of_elements(const Array& mask, std::int64_t block, std::int64_t rows,
-                       std::int64_t columns, const char* what) {
+/// A mask of blocks as one of elements: [..., rows, columns], for `given`.
+Array mask_of_elements(const Array& mask, std::int64_t block, const Array& a, const Array& given,
+                       const char* what) {
+  const std::int64_t rows = a.shape(-2), columns = a.shape(-1);
   const std::int64_t tall = (rows + block - 1) / block, wide = (columns + block - 1) / block;
-  must(mask.ndim() >= 2, "{} is {}; it must have 2 dimensions at least", what, mask.spec());
+  must(mask.ndim() >= 2 && mask.ndim() + 2 <= kMaxRank, "{} is {}; it must have 2 to {} dimensions",
+       what, mask.spec(), kMaxRank - 2);
   Shape batch = mask.shape();
   const bool fits = (batch[batch.size() - 2] == tall || batch[batch.size() - 2] == 1) &&
                     (batch.back() == wide || batch.back() == 1);
-  must(fits, "{} is {}; of blocks of {} it must be [..., {}, {}]", what, mask.spec(), block, tall,
-       wide);
+  must(fits, "{} is {}; for {} in blocks of {} it must be [..., {}, {}]", what, mask.spec(),
+       given.spec(), block, tall, wide);
   batch.erase(batch.size() - 1);
   batch.erase(batch.size() - 1);
   const auto with = [&](std::initializer_list<std::int64_t> last) {
@@ -336,9 +338,10 @@ Array mask_of_elements(const Array& mask, std::int64_t block, std::int64_t rows,
   return slice(each, start, with({rows, columns}));
 }
 
-Array masked(const Array& a, const std::optional<Array>& mask, int block, const char* what) {
+Array masked(const Array& a, const std::optional<Array>& mask, int block, const Array& given,
+             const char* what) {
   if (!mask) return a;
-  const Array each = mask_of_elements(*mask, block, a.shape(-2), a.shape(-1), what);
+  const Array each = mask_of_elements(*mask, block, a, given, what);
   if (mask->dtype() == DType::bool_) return where(each, a, zeros({}, a.dtype()));
   return multiply(a, astype(each, a.dtype()));
 }
@@ -368,10 +371,10 @@ Array block_masked_mm(const Arg& a, const Arg& b, int block_size,
     const Array left = astype(row ? expand_dims(a, 0) : a.array(), dtype);
     const Array right = astype(column ? expand_dims(b, 1) : b.array(), dtype);
     const Array product =
-        matmul(masked(left, expanded(mask_lhs, row, -2), block_size, "mask_lhs"),
-               masked(right, expanded(mask_rhs, column, -1), block_size, "mask_rhs"));
+        matmul(masked(left, expanded(mask_lhs, row, -2), block_size, a, "mask_lhs"),
+               masked(right, expanded(mask_rhs, column, -1), block_size, b, "mask_rhs"));
     std::optional<Array> of_result = expanded(expanded(mask_out, column, -1), row, -2);
-    Array result = masked(product, of_result, block_size, "mask_out");
+    Array result = masked(product, of_result, block_size, product, "mask_out");
     if (column) result = squeeze(result, Dims{-1});
     if (row) result = squeeze(result, Dims{column ? -1 : -2});
     return result;

@@ -78,6 +78,12 @@ const char* group_names(const GroupFormat& f) {
   return f.mode == QuantMode::affine ? "codes, scales, biases" : "codes, scales";
 }
 
+/// A matrix for each of `rank` axes' elements, which operand `i` holds, has a shape.
+void check_batch_rank(const Operands& in, std::size_t i, std::size_t rank, std::string_view what) {
+  in.check(rank + 2 <= kMaxRank, "{} are {}; with the two of matrices, more than {} dimensions",
+           what, in[i], kMaxRank);
+}
+
 /// u32 indices at operands `first` and the next, of one shape.
 const Shape& check_indices(const Operands& in, std::size_t first) {
   for (const std::size_t i : {first, first + 1}) {
@@ -85,6 +91,7 @@ const Shape& check_indices(const Operands& in, std::size_t first) {
   }
   in.check(in[first].shape == in[first + 1].shape, "the indices {} and {} differ in shape",
            in[first], in[first + 1]);
+  check_batch_rank(in, first, in[first].shape.size(), "the indices");
   return in[first].shape;
 }
 
@@ -184,6 +191,7 @@ Specs infer_op(const SegmentedMatmul&, const Operands& in) {
            "the segments are {}; they must be u32 [..., 2]", in[2]);
   Shape batch = segments;
   batch.erase(batch.size() - 1);
+  check_batch_rank(in, 2, batch.size(), "the segments");
   return {{in[0].dtype, with_matrix(batch, a[0], b[1])}};
 }
 

@@ -67,13 +67,11 @@ void add_beyond_mlx(std::vector<Walked>& all) {
                    return Arrays{norm_rope(in[0], in[1], 1e-6f, in[2], angles)};
                  }});
   all.push_back({"norm_rope_write_rows",
-                 "f16[4, 2, 8], f32[3, 2, 8], i32[3], f32[8], i32[3], f32[4]",
+                 "f16[4, 2, 8], f32[1, 2, 8], i32[1], f32[8], i32[1], f32[4]",
                  [=](const Arrays& in) {
-                   const Array rows = in[2] - 1;  // zeros would write one row three times
-                   return Arrays{norm_rope_write_rows(in[0], in[1], rows, in[3], 1e-6f, in[4],
+                   return Arrays{norm_rope_write_rows(in[0], in[1], in[2], in[3], 1e-6f, in[4],
                                                       angles, in[5])};
-                 },
-                 true});
+                 }});
   all.push_back({"causal_softmax", "f32[2, 256]",
                  [](const Arrays& in) { return Arrays{causal_softmax(in[0])}; }});
   all.push_back({"fast::rope", "f32[2, 3, 5, 8], i32[2]", [](const Arrays& in) {

@@ -2,8 +2,8 @@
 //
 // Activations stay exact: codes become floats, and a group's scale joins once 16 chains of
 // multiply-adds have summed their part of it. A sum's order depends on the format and on the depth
-// only: blocks of kGroupBlock terms, each summed in 16 lanes that are then added up. So a row's
-// result is the same bits whatever rows are computed beside it.
+// only: 16 lanes, into which the terms of a step are summed first, are added up at the end. So a
+// row's result is the same bits whatever rows are computed beside it.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,10 @@
 
 namespace heddle::cpu {
 
-/// Terms that are summed before they join the total: activations of some rows stay in the first
-/// level of caches.
+/// Terms of a row that are taken together, so that activations of some rows stay in the first level
+/// of caches.
 inline constexpr std::int64_t kGroupBlock = 1024;
+inline constexpr std::int64_t kGroupRowsMost = 96;  // of a call
 /// Codes that begin at a word's start whatever their bits.
 inline constexpr std::int64_t kWordCodes = 32;
 
@@ -35,7 +36,7 @@ struct GroupDots {
   GroupRows w;
   std::int64_t depth, columns;
   const float* const* x;  // rows as `arrange` makes them
-  std::int64_t rows;
+  std::int64_t rows;      // at most kGroupRowsMost
   float* out;
   std::int64_t out_stride;
 };

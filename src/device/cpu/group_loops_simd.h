@@ -130,6 +130,9 @@ struct BlockScales {
 
 // ---- Dots
 
+// Of a row's stream and, behind it, the next rows'.
+inline constexpr std::int64_t kWordsAhead = 512;
+
 /// Calls f.template operator()<V>() for V of 0 ... kCount - 1.
 template <int V, int kCount, class F>
 [[gnu::always_inline]] inline void unrolled(const F& f) {
@@ -152,18 +155,18 @@ struct DotBlock {
   bool has_biases;
 };
 
-/// Sums of the block for R rows of x, in lanes.
+/// Adds the block's terms for R rows of x to their sums, in lanes.
 template <class Code, int R>
-[[gnu::always_inline]] inline void sum_block(const Code& code, const DotBlock& b,
+[[gnu::always_inline]] inline void add_block(const Code& code, const DotBlock& b,
                                              const float* const* x, F32x16 (&sums)[R]) {
   constexpr GroupStep kStep = group_step(Code::kCode);
   constexpr int kVectors = static_cast<int>(kStep.vectors);
   constexpr std::int64_t kElements = kStep.vectors * kLanes;
-  for (int r = 0; r < R; ++r) sums[r] = zeros();
   const auto per_step = static_cast<int>(larger(1, kElements >> b.group_shift));
   const Spread spread = make_spread(per_step);
   for (std::int64_t at = 0, word = 0; at < b.elements; at += kElements, word += kStep.words) {
     U32x16 words;
+    __builtin_prefetch(b.words + word + kWordsAhead);
     if constexpr (kStep.word_in_lane) {
       const std::int64_t left = b.word_count - word;
       words =
@@ -200,34 +203,6 @@ template <class Code, int R>
   }
 }
 
-template <class Code, int R>
-[[gnu::always_inline]] inline void dot_tile(const Code& code, const GroupDots& job,
-                                            const DotBlock& b, std::int64_t row,
-                                            std::int64_t column) {
-  F32x16 sums[R];
-  sum_block<Code, R>(code, b, job.x + row, sums);
-  for (int r = 0; r < R; ++r) {
-    float& out = job.out[(row + r) * job.out_stride + column];
-    const float sum = sum_lanes(sums[r]);
-    out = b.first == 0 ? sum : out + sum;
-  }
-}
-
-/// Rows [begin, end) of x with the block.
-template <class Code>
-void dot_rows(const Code& code, const GroupDots& job, const DotBlock& b, std::int64_t begin,
-              std::int64_t end, std::int64_t column) {
-  std::int64_t row = begin;
-  if constexpr (kGroupRowsAtOnce >= 8) {
-    for (; row + 8 <= end; row += 8) dot_tile<Code, 8>(code, job, b, row, column);
-  }
-  if constexpr (kGroupRowsAtOnce >= 4) {
-    for (; row + 4 <= end; row += 4) dot_tile<Code, 4>(code, job, b, row, column);
-  }
-  for (; row + 2 <= end; row += 2) dot_tile<Code, 2>(code, job, b, row, column);
-  for (; row < end; ++row) dot_tile<Code, 1>(code, job, b, row, column);
-}
-
 template <class Code>
 DotBlock block_of(const GroupDots& job, std::int64_t column, std::int64_t first,
                   BlockScales& scales) {
@@ -249,33 +224,76 @@ DotBlock block_of(const GroupDots& job, std::int64_t column, std::int64_t first,
   return block;
 }
 
-/// Few rows take w as it lies in memory; many share each block of it and of themselves.
+/// Calls f.template operator()<R>(row) for tiles of R rows that make up [begin, end).
+template <class F>
+inline void for_tiles(std::int64_t begin, std::int64_t end, const F& f) {
+  std::int64_t row = begin;
+  if constexpr (kGroupRowsAtOnce >= 8) {
+    for (; row + 8 <= end; row += 8) f.template operator()<8>(row);
+  }
+  if constexpr (kGroupRowsAtOnce >= 4) {
+    for (; row + 4 <= end; row += 4) f.template operator()<4>(row);
+  }
+  for (; row + 2 <= end; row += 2) f.template operator()<2>(row);
+  for (; row < end; ++row) f.template operator()<1>(row);
+}
+
+/// Few rows take w in the order of memory.
 template <class Code>
-void dots(const GroupDots& job) {
+void dots_of_few(const GroupDots& job) {
   const Code code;
   BlockScales scales;
-  const std::int64_t depth = job.depth;
-  if (depth == 0) {
-    for (std::int64_t r = 0; r < job.rows; ++r) {
-      for (std::int64_t c = 0; c < job.columns; ++c) job.out[r * job.out_stride + c] = 0.0f;
-    }
-    return;
+  for (std::int64_t c = 0; c < job.columns; ++c) {
+    for_tiles(0, job.rows, [&]<int R>(std::int64_t row) {
+      F32x16 sums[R];
+      for (int r = 0; r < R; ++r) sums[r] = zeros();
+      for (std::int64_t k = 0; k < job.depth; k += kGroupBlock) {
+        add_block<Code, R>(code, block_of<Code>(job, c, k, scales), job.x + row, sums);
+      }
+      for (int r = 0; r < R; ++r) job.out[(row + r) * job.out_stride + c] = sum_lanes(sums[r]);
+    });
   }
-  if (job.rows <= kGroupRowsAtOnce) {
-    for (std::int64_t c = 0; c < job.columns; ++c) {
-      for (std::int64_t k = 0; k < depth; k += kGroupBlock) {
-        dot_rows(code, job, block_of<Code>(job, c, k, scales), 0, job.rows, c);
+}
+
+inline constexpr std::int64_t kColumnsTogether = 16;
+
+/// Many rows share each block of some columns, and columns share those rows' block; sums wait in
+/// memory for the next block.
+template <class Code>
+void dots_of_many(const GroupDots& job, std::int64_t first, std::int64_t columns) {
+  const Code code;
+  BlockScales scales;
+  alignas(64) float sums[kGroupRowsMost * kColumnsTogether][kLanes];
+  for (std::int64_t k = 0; k < job.depth; k += kGroupBlock) {
+    for (std::int64_t begin = 0; begin < job.rows; begin += kGroupRowsAtOnce) {
+      const std::int64_t end = smaller(begin + kGroupRowsAtOnce, job.rows);
+      for (std::int64_t c = 0; c < columns; ++c) {
+        const DotBlock block = block_of<Code>(job, first + c, k, scales);
+        for_tiles(begin, end, [&]<int R>(std::int64_t row) {
+          float(*at)[kLanes] = sums + row * kColumnsTogether + c;
+          F32x16 lanes[R];
+          for (int r = 0; r < R; ++r) {
+            lanes[r] = k == 0 ? zeros() : load16(at[r * kColumnsTogether]);
+          }
+          add_block<Code, R>(code, block, job.x + row, lanes);
+          for (int r = 0; r < R; ++r) store16(at[r * kColumnsTogether], lanes[r]);
+        });
       }
     }
-    return;
   }
-  for (std::int64_t k = 0; k < depth; k += kGroupBlock) {
-    for (std::int64_t row = 0; row < job.rows; row += kGroupRowsAtOnce) {
-      const std::int64_t end = smaller(row + kGroupRowsAtOnce, job.rows);
-      for (std::int64_t c = 0; c < job.columns; ++c) {
-        dot_rows(code, job, block_of<Code>(job, c, k, scales), row, end, c);
-      }
+  for (std::int64_t r = 0; r < job.rows; ++r) {
+    for (std::int64_t c = 0; c < columns; ++c) {
+      job.out[r * job.out_stride + first + c] =
+          job.depth == 0 ? 0.0f : sum_lanes(load16(sums[r * kColumnsTogether + c]));
     }
+  }
+}
+
+template <class Code>
+void dots(const GroupDots& job) {
+  if (job.rows <= kGroupRowsAtOnce) return dots_of_few<Code>(job);
+  for (std::int64_t c = 0; c < job.columns; c += kColumnsTogether) {
+    dots_of_many<Code>(job, c, smaller(kColumnsTogether, job.columns - c));
   }
 }
 

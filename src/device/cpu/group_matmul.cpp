@@ -17,6 +17,7 @@ namespace heddle::cpu {
 namespace {
 
 constexpr std::int64_t kMostRows = kMostTileRows;
+static_assert(kMostRows <= kGroupRowsMost);
 
 /// Which matrix of an operand serves an element of the batch, where batch axes broadcast.
 struct BatchIndex {
