@@ -13,6 +13,7 @@
 #include "device/cpu/combine.h"
 #include "device/cpu/kernel.h"
 #include "device/cpu/parallel.h"
+#include "device/cpu/prefetch.h"
 #include "device/cpu/row_ops.h"
 #include "device/cpu/softmax.h"
 #include "device/cpu/types.h"
@@ -37,6 +38,8 @@ requires((std::same_as<Kind, Sum> || std::same_as<Kind, Prod>)&&std::integral<T>
 /// Columns that are reduced side by side when the reduced axes lie further apart in memory: 1 KiB
 /// of floats, so that memory is read in long runs.
 constexpr std::int64_t kColumns = 256;
+/// Elements between what is added up and what is fetched meanwhile.
+constexpr std::int64_t kAhead = 4 * kBlock;
 /// Rows that are combined before sums go back to their lane.
 constexpr std::int64_t kRowsAtOnce = 4;
 static_assert(kBlock % (kRowsAtOnce * kSumLanes) == 0);
@@ -155,6 +158,9 @@ struct Reducer {
     Total total;
     for (std::int64_t i = 0; i < count; i += kBlock) {
       const std::int64_t n = std::min(kBlock, count - i);
+      if (axes.rows.in_place()) {
+        prefetch(axes.rows.at(x, index * count + i + kAhead), n * static_cast<int>(sizeof(T)));
+      }
       const auto* block = static_cast<const T*>(axes.rows.load(x, index * count + i, n, scratch));
       if constexpr (std::is_same_v<Kind, Sum> && std::is_same_v<T, float> &&
                     std::is_same_v<A, float>) {
@@ -255,6 +261,10 @@ struct Reducer {
     const T* rows[kRowsAtOnce];
     for (std::int64_t k = 0; k < kRowsAtOnce; ++k) {
       rows[k] = elements(row_at(base, r + k * kSumLanes), n, room[k]);
+      const std::int64_t next = r + k * kSumLanes + 2;
+      if (next < axes.reduced.count) {
+        prefetch(row_at(base, next), n * static_cast<std::int64_t>(axes.item));
+      }
     }
     const T *a = rows[0], *b = rows[1], *c = rows[2], *d = rows[3];
     for (std::int64_t i = 0; i < n; ++i) {

@@ -10,6 +10,7 @@
 #include "device/cpu/combine.h"
 #include "device/cpu/kernel.h"
 #include "device/cpu/lines.h"
+#include "device/cpu/prefetch.h"
 #include "device/cpu/types.h"
 #include "device/cpu/wide_math.h"
 
@@ -116,12 +117,27 @@ struct Scanner {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t at =
           lines.at(bundle.outer, reverse ? lines.length - 1 - i : i) + bundle.column;
+      fetch_ahead<kWrites>(launch, at, bundle.columns);
       const auto* x =
           static_cast<const T*>(source.load(launch.inputs[0].data, at, bundle.columns, scratch));
       Out* y = kWrites ? static_cast<Out*>(sink.target(out, at, out_scratch)) : nullptr;
       row<kWrites>(x, bundle.columns, sums, y);
       if (kWrites) sink.store(y, out, at, bundle.columns);
     }
+  }
+
+  /// What the walk comes to some elements later, for which each line lies in another page.
+  template <bool kWrites>
+  void fetch_ahead(const Launch& launch, std::int64_t at, std::int64_t columns) const {
+    constexpr std::int64_t kAhead = 8;
+    if (!source.in_place() || !sink.in_place()) return;
+    const std::int64_t later = at + (reverse ? -kAhead : kAhead) * lines.inner;
+    if (later < 0 || later >= lines.count() * lines.length) return;
+    prefetch(source.at(launch.inputs[0].data, later), columns * static_cast<int>(sizeof(T)));
+    if (!kWrites) return;
+    BlockBuffer unused;
+    prefetch_for_write(sink.target(launch.outputs[0].data, later, unused),
+                       columns * static_cast<int>(sizeof(Out)));
   }
 
   /// An element of each of several lines. An output may lie where its own input does.

@@ -371,6 +371,33 @@ HWY_INLINE HWY_ATTR Extent extent_of(const float* x, std::int64_t n) {
   return extent;
 }
 
+/// Terms become the sums up to them, after `total`; gives the last. By groups, so that one addition
+/// waits for the last only once in a group.
+inline double running_sums(float* terms, std::int64_t n, bool reverse, bool exclusive,
+                           double total) {
+  constexpr std::int64_t kGroup = 8;
+  const std::int64_t step = reverse ? -1 : 1;
+  std::int64_t i = 0;
+  for (; i + kGroup <= n; i += kGroup) {
+    float* first = terms + (reverse ? n - 1 - i : i);
+    double sums[kGroup + 1] = {0};
+    for (std::int64_t k = 0; k < kGroup; ++k) {
+      sums[k + 1] = sums[k] + static_cast<double>(first[k * step]);
+    }
+    for (std::int64_t k = 0; k < kGroup; ++k) {
+      first[k * step] = static_cast<float>(total + sums[exclusive ? k : k + 1]);
+    }
+    total += sums[kGroup];
+  }
+  for (; i < n; ++i) {
+    float& term = terms[reverse ? n - 1 - i : i];
+    const double with = total + static_cast<double>(term);
+    term = static_cast<float>(exclusive ? total : with);
+    total = with;
+  }
+  return total;
+}
+
 // Sums of e^(x - shift), in double, and their logarithms. Logarithms of up to 16 have an error of
 // 1e-6 in float; what is further below the largest number is left to the caller.
 HWY_NOINLINE HWY_ATTR bool log_sums(const float* x, std::int64_t n, bool reverse, bool exclusive,
@@ -395,12 +422,7 @@ HWY_NOINLINE HWY_ATTR bool log_sums(const float* x, std::int64_t n, bool reverse
   if (i < n) hn::StoreU(exp(hn::Sub(load_rest(x + i, n - i), shifts)), d, terms + i);
 
   double total = starts ? 0 : std::exp(sum - static_cast<double>(shift));
-  for (i = 0; i < n; ++i) {
-    float& term = terms[reverse ? n - 1 - i : i];
-    const double with = total + static_cast<double>(term);
-    term = static_cast<float>(exclusive ? total : with);
-    total = with;
-  }
+  total = running_sums(terms, n, reverse, exclusive, total);
   sum = static_cast<double>(shift) + std::log(total);
   if (out == nullptr) return true;
   for (i = 0; i + lanes <= n; i += lanes) {
