@@ -86,9 +86,6 @@ ArraysFunction custom_function(const ArraysFunction& fun, const CustomRules& rul
 /// With a rule for vjp only.
 ArraysFunction custom_vjp(const ArraysFunction& fun, const decltype(CustomRules::vjp)& fun_vjp);
 
-/// `a`, as a constant of every gradient.
-Array stop_gradient(const Arg& a);
-
 // ---- Over trees (heddle/tree.h)
 
 /// Calls visit(array&) for each array of `tree`, which is not const, in order.

@@ -373,10 +373,6 @@ Array imag(const Arg& a) {
     return unary(UnaryKind::imag, a);
   });
 }
-Array stop_gradient(const Arg& a) {
-  return within("stop_gradient", a, [&]() -> Array { return a; });
-}
-
 // ---- Binary
 
 Array add(const Arg& a, const Arg& b) {

@@ -19,6 +19,7 @@ std::vector<Array> with_rules(std::vector<Array> values, const std::vector<Array
 
 }  // namespace
 
+// Declared among the functions on arrays, where MLX has it.
 Array stop_gradient(const Arg& a) {
   return within("stop_gradient", a, [&]() -> Array {
     static const auto rules = std::make_shared<const TransformRules>(TransformRules{true, {}});

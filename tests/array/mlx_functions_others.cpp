@@ -11,7 +11,7 @@ namespace heddle::test {
 // clang-format off
 #define HEDDLE_QUANTIZED_NAMES(X) \
   X(block_masked_mm) X(from_fp8) X(gather_mm) X(gather_qmm) X(gather_qqmm) X(qqmm) X(quantize) \
-  X(quantized_matmul) X(segmented_mm) X(stop_gradient) X(to_fp8)
+  X(quantized_matmul) X(segmented_mm) X(to_fp8)
 #define HEDDLE_RANDOM_NAMES(X) \
   X(random::bernoulli) X(random::bits) X(random::categorical) X(random::gumbel) X(random::key) \
   X(random::laplace) X(random::multivariate_normal) X(random::normal) X(random::permutation) \
