@@ -1,7 +1,9 @@
 #include "bounds.h"
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <stdexcept>
 
 #include "device/cpu/isa.h"
 #include "measure.h"
@@ -211,6 +213,64 @@ std::optional<Loop> loop_for(Arithmetic arithmetic) {
 #endif
 
 }  // namespace
+
+namespace {
+
+using Offsets = std::span<const std::int64_t>;
+
+/// Rows [begin, end), of a size known to the compiler. The next ones are fetched meanwhile.
+template <std::size_t kBytes>
+void copy_rows(std::byte* table, Offsets offsets, std::byte* packed, bool back, std::int64_t begin,
+               std::int64_t end) {
+  constexpr std::int64_t kAhead = std::clamp<std::int64_t>(4096 / kBytes, 1, 16);
+  for (std::int64_t i = begin; i < end; ++i) {
+    std::byte* row = table + offsets[static_cast<std::size_t>(i)];
+    if (i + kAhead < end) {
+      const std::byte* next = table + offsets[static_cast<std::size_t>(i + kAhead)];
+      for (std::size_t at = 0; at < std::min<std::size_t>(kBytes, 256); at += 64) {
+        __builtin_prefetch(next + at);
+      }
+    }
+    std::byte* other = packed + i * static_cast<std::int64_t>(kBytes);
+    std::memcpy(back ? row : other, back ? other : row, kBytes);
+  }
+}
+
+}  // namespace
+
+double row_seconds(Team& team, const std::byte* from, Offsets offsets, std::size_t bytes,
+                   std::byte* to, bool back) {
+  const auto copy = [&]() -> decltype(&copy_rows<64>) {
+    switch (bytes) {
+      case 4:
+        return copy_rows<4>;
+      case 64:
+        return copy_rows<64>;
+      case 256:
+        return copy_rows<256>;
+      case 1024:
+        return copy_rows<1024>;
+      case 4096:
+        return copy_rows<4096>;
+      default:
+        throw std::runtime_error("rows of another size");
+    }
+  }();
+  const auto count = static_cast<std::int64_t>(offsets.size());
+  return seconds([&] {
+    team.parallel_for(count, std::max<std::int64_t>(1, 65536 / static_cast<std::int64_t>(bytes)),
+                      [&](std::int64_t begin, std::int64_t end) {
+                        copy(const_cast<std::byte*>(from), offsets, to, back, begin, end);
+                      });
+  });
+}
+
+double sort_seconds(std::span<const float> values) {
+  std::vector<float> copy(values.begin(), values.end());
+  const double taken = seconds([&] { std::sort(copy.begin(), copy.end()); });
+  sink = static_cast<std::uint64_t>(copy.front());
+  return taken;
+}
 
 double read_seconds(Team& team, std::span<const std::byte> bytes) {
   const auto* words = reinterpret_cast<const std::uint64_t*>(bytes.data());

@@ -15,6 +15,13 @@ namespace heddle::bench {
 double read_seconds(Team& team, std::span<const std::byte> bytes);
 double copy_seconds(Team& team, std::span<const std::byte> from, std::byte* to);
 
+/// Seconds for the team to copy rows of `bytes` bytes from `offsets` on in `from` to one behind
+/// another in `to`, or with `back` the other way round: the least that a gather or a scatter takes.
+double row_seconds(Team& team, const std::byte* from, std::span<const std::int64_t> offsets,
+                   std::size_t bytes, std::byte* to, bool back);
+/// Seconds for std::sort to sort a copy of `values`, on one thread.
+double sort_seconds(std::span<const float> values);
+
 /// What multiplies: registers alone, so that nothing but the arithmetic counts. An operation is a
 /// multiplication or an addition.
 enum class Arithmetic : std::uint8_t {

@@ -82,19 +82,23 @@ struct NormRopeWriteRows {
   void fields(auto&& f) const { f("eps", eps), f("has_weight", has_weight), angles.fields(f); }
 };
 
-/// q, k, v and [mask] -> softmax(q k^T * scale + mask) v.
+/// q, k, v, [mask], [sinks] -> softmax(q k^T * scale + mask) v.
 /// q [B,Hq,Sq,D], k [B,Hkv,Sk,D], v [B,Hkv,Sk,Dv] -> [B,Hq,Sq,Dv]; with `sequence_first` the middle
 /// two axes are swapped, in and out. Hq is a multiple of Hkv. Query i stands at position
-/// Sk - Sq + i. A fully masked row gives zeros. The mask broadcasts to [B,Hq,Sq,Sk].
+/// Sk - Sq + i. A fully masked row gives zeros. The mask broadcasts to [B,Hq,Sq,Sk]. Sinks [Hq] (of
+/// q's dtype or f32) are one more score of each head, which takes its part of the softmax and has
+/// no value.
 struct Attention {
   static constexpr std::string_view kName = "attention";
   enum class Mask : std::uint8_t { none, causal, boolean, additive } mask = Mask::none;
   float scale = 1.0f;
   std::int64_t window = 0;  // with `causal`: only the last `window` positions are seen; 0 is all
   bool sequence_first = false;
+  bool has_sinks = false;
   bool operator==(const Attention&) const = default;
   void fields(auto&& f) const {
-    f("mask", mask), f("scale", scale), f("window", window), f("sequence_first", sequence_first);
+    f("mask", mask), f("scale", scale), f("window", window), f("sequence_first", sequence_first),
+        f("has_sinks", has_sinks);
   }
 };
 std::string_view to_string(Attention::Mask mask) noexcept;

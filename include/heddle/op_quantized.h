@@ -23,7 +23,13 @@ struct GroupFormat {
   void fields(auto&& f) const { f("mode", mode), f("group_size", group_size), f("bits", bits); }
 };
 
-/// w [..., K] -> codes u32 [..., K*bits/32], scales [..., K/group_size], and of affine biases
+/// w [..., K] (f32, f16 or bf16) -> codes u32 [..., K*bits/32], scales [..., K/group_size] (affine:
+/// of w's dtype; else u8), and of affine biases like the scales.
+///   affine: of a group's least and largest value the one farther from zero, the edge, has a code
+///   of its own and is exact, and so is zero. Codes are chosen with scales and biases in f32.
+///   mxfp4, mxfp8: the scale is the power of two nearest (in its logarithm) to the largest
+///   magnitude over the largest code's, 6 or 448. nvfp4: that ratio itself, as e4m3.
+///   Codes of these are the nearest, ties to even, and beyond the largest it.
 struct GroupQuantize {
   static constexpr std::string_view kName = "group_quantize";
   GroupFormat format;
@@ -31,7 +37,7 @@ struct GroupQuantize {
   void fields(auto&& f) const { format.fields(f); }
 };
 
-/// codes, scales, [biases] -> w of `dtype`
+/// codes, scales, [biases] -> w of `dtype` (f32, f16 or bf16)
 struct GroupDequantize {
   static constexpr std::string_view kName = "group_dequantize";
   GroupFormat format;
@@ -40,9 +46,12 @@ struct GroupDequantize {
   void fields(auto&& f) const { format.fields(f), f("dtype", dtype); }
 };
 
-/// x [..., M, K], codes [..., N, K*bits/32] (with `transpose`; else [..., K, N*bits/32]), scales,
-/// [biases], and with `gathers` x_indices and w_indices (into the flattened leading axes of x and
-/// w, which broadcast) -> x w^T (or x w) [..., M, N] of x's dtype
+/// x (f32, f16 or bf16), codes, scales, [biases] -> x w^T (with `transpose`, where w is [..., N,
+/// K]) or x w (where it is [..., K, N]), of x's dtype, summed in f32.
+///   x [..., K] with one matrix w: [..., N].  x [..., M, K] with several: batch axes broadcast.
+///   With `gathers`, x [A, M, K], w of [B, ...] and after its operands x_indices and w_indices, u32
+///   of one shape [I...]: [I..., M, N]. Those that share a matrix and lie side by side share its
+///   reading.
 struct GroupMatmul {
   static constexpr std::string_view kName = "group_matmul";
   GroupFormat format;
@@ -53,23 +62,24 @@ struct GroupMatmul {
   }
 };
 
-/// a [..., M, K], b [..., K, N], indices of a's and of b's flattened leading axes, of one shape
-/// [I...] -> [I..., M, N]
+/// a [A, M, K], b [B, K, N] of one floating dtype, a_indices and b_indices u32 of one shape [I...]
+/// -> [I..., M, N]. Products with one matrix b that lie side by side share its reading.
 struct GatherMatmul {
   static constexpr std::string_view kName = "gather_matmul";
   bool operator==(const GatherMatmul&) const = default;
   void fields(auto&&) const {}
 };
 
-/// a [M, K], b [K, N], segments [S..., 2] -> [S..., M, N]: a[:, s0:s1] b[s0:s1, :]
+/// a [M, K], b [K, N] of one floating dtype, segments u32 [S..., 2] -> [S..., M, N]: for each
+/// segment (first, last) a[:, first:last] b[first:last, :]
 struct SegmentedMatmul {
   static constexpr std::string_view kName = "segmented_matmul";
   bool operator==(const SegmentedMatmul&) const = default;
   void fields(auto&&) const {}
 };
 
-/// encode: x floating -> u8, the nearest e4m3 (ties to even, beyond the range the largest).
-/// decode: u8 -> `dtype`.
+/// encode: x (f32, f16 or bf16) -> u8, the nearest e4m3, ties to even; beyond the range, and for
+/// NaN, the largest: 448.  decode: u8 -> `dtype` (f32, f16 or bf16), 0x7f as 480. As in MLX.
 struct Fp8 {
   static constexpr std::string_view kName = "fp8";
   bool decode = false;

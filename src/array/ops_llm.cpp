@@ -38,6 +38,17 @@ std::vector<Array> norm_inputs(const Array& x, const std::optional<Array>& weigh
   return inputs;
 }
 
+/// What norm_rope takes besides x: [weight], positions, [factors].
+void add_norm_rope(std::vector<Array>& inputs, const std::optional<Array>& weight, DType dtype,
+                   const Array& positions, const std::optional<Array>& factors) {
+  if (weight) {
+    const bool fits = weight->dtype() == dtype || weight->dtype() == DType::f32;
+    inputs.push_back(fits ? *weight : as_f32(*weight, "the weight"));
+  }
+  inputs.push_back(as_indices(positions));
+  if (factors) inputs.push_back(as_f32(*factors, "factors"));
+}
+
 }  // namespace
 
 Array gated_multiply(const Arg& gate, const Arg& up, UnaryKind activation) {
@@ -55,6 +66,39 @@ Array rope(const Arg& x, const Arg& positions, const RopeAngles& angles,
     std::vector<Array> inputs = {x, as_indices(positions)};
     if (factors) inputs.push_back(as_f32(*factors, "factors"));
     return heddle::apply(op, std::move(inputs));
+  });
+}
+
+Array norm_rope(const Arg& x, const std::optional<Array>& weight, float eps, const Arg& positions,
+                const RopeAngles& angles, const std::optional<Array>& factors) {
+  return within("norm_rope", x, [&]() -> Array {
+    NormRope op{eps, weight.has_value(), angles};
+    op.angles.has_factors = factors.has_value();
+    std::vector<Array> inputs = {x};
+    add_norm_rope(inputs, weight, x.dtype(), positions, factors);
+    return heddle::apply(op, std::move(inputs));
+  });
+}
+
+Array norm_rope_write_rows(Array state, const Arg& x, const Arg& rows,
+                           const std::optional<Array>& weight, float eps, const Arg& positions,
+                           const RopeAngles& angles, const std::optional<Array>& factors) {
+  return within("norm_rope_write_rows", x, [&]() -> Array {
+    NormRopeWriteRows op{eps, weight.has_value(), angles};
+    op.angles.has_factors = factors.has_value();
+    std::vector<Array> inputs;
+    inputs.reserve(6);
+    inputs.push_back(std::move(state));
+    inputs.push_back(x);
+    inputs.push_back(as_indices(rows));
+    add_norm_rope(inputs, weight, x.dtype(), positions, factors);
+    return heddle::apply(op, std::move(inputs));
+  });
+}
+
+Array causal_softmax(const Arg& a) {
+  return within("causal_softmax", a, [&]() -> Array {
+    return heddle::apply(CausalSoftmax{}, {astype(a, at_least_float(a.dtype()))});
   });
 }
 
@@ -87,7 +131,7 @@ Array attend(const Arg& q, const Arg& k, const Arg& v, const Arg& block_table, c
 }
 
 Array attention(const Arg& q, const Arg& k, const Arg& v, const Attention& params,
-                const std::optional<Array>& mask) {
+                const std::optional<Array>& mask, const std::optional<Array>& sinks) {
   return within("attention", q, [&]() -> Array {
     const DType dtype = promote_all({&q.array(), &k.array(), &v.array()});
     std::vector<Array> inputs = {astype(q, dtype), astype(k, dtype), astype(v, dtype)};
@@ -97,7 +141,13 @@ Array attention(const Arg& q, const Arg& k, const Arg& v, const Attention& param
       const bool fits = mask->dtype() == DType::bool_ || mask->dtype() == DType::f32;
       inputs.push_back(fits ? *mask : astype(*mask, dtype));
     }
-    return heddle::apply(params, std::move(inputs));
+    Attention op = params;
+    op.has_sinks = sinks.has_value();
+    if (sinks) {
+      const bool fits = sinks->dtype() == dtype || sinks->dtype() == DType::f32;
+      inputs.push_back(fits ? *sinks : as_f32(*sinks, "the vector of sinks"));
+    }
+    return heddle::apply(op, std::move(inputs));
   });
 }
 
@@ -154,40 +204,91 @@ Array group_norm(const Arg& x, int groups, const std::optional<Array>& weight,
   });
 }
 
+namespace {
+
+/// x [B, ..., T, D] with heads of one length: what rope(x, ...) has to know of it.
+struct Rotated {
+  std::int64_t batch, heads, length, width;
+};
+
+Rotated rotated(const Array& x, int dims) {
+  require(x.ndim() >= 2, ErrorCode::invalid_argument, "rope: x is {}; it must be [..., T, D]",
+          x.spec());
+  Rotated r{x.ndim() > 2 ? x.shape(0) : 1, 1, x.shape(-2), x.shape(-1)};
+  for (std::size_t i = 1; i + 2 < x.ndim(); ++i) r.heads *= x.shape()[i];
+  require(dims > 0 && dims <= r.width && dims % 2 == 0, ErrorCode::invalid_argument,
+          "{} of {} features of x {} turn; the number must be even, positive and no larger", dims,
+          r.width, x.spec());
+  return r;
+}
+
+RopeAngles angles_of(int dims, bool traditional, std::optional<float> base, float scale,
+                     const std::optional<Array>& freqs) {
+  require(base.has_value() != freqs.has_value(), ErrorCode::invalid_argument,
+          "rope: give either a base or freqs");
+  const RopeStyle style = traditional ? RopeStyle::interleaved : RopeStyle::split_half;
+  // With base 1, the factors that divide the frequencies are the periods themselves.
+  return {style, dims, base.value_or(1.0f), scale, freqs.has_value()};
+}
+
+/// All heads of a time turn alike: positions [T].
+Array turn_by_time(const Array& x, const Rotated& r, const Array& positions,
+                   const RopeAngles& angles, const std::optional<Array>& freqs) {
+  const Array by_time = moveaxis(x, -2, 0);  // [T, ..., D]
+  const Array flat = reshape(by_time, {r.length, r.batch * r.heads, r.width});
+  const Array turned = heddle::rope(flat, positions, angles, freqs);
+  return moveaxis(reshape(turned, by_time.shape()), 0, -2);
+}
+
+/// Each batch entry has positions of its own: [B, T].
+Array turn_by_batch(const Array& x, const Rotated& r, const Array& positions,
+                    const RopeAngles& angles, const std::optional<Array>& freqs) {
+  const Array by_time = moveaxis(x, -2, 1);  // [B, T, ..., D]
+  const Array flat = reshape(by_time, {r.batch * r.length, r.heads, r.width});
+  const Array turned = heddle::rope(flat, flatten(positions), angles, freqs);
+  return moveaxis(reshape(turned, by_time.shape()), 1, -2);
+}
+
+}  // namespace
+
 Array rope(const Arg& x, int dims, bool traditional, std::optional<float> base, float scale,
            int offset, const std::optional<Array>& freqs) {
   return within("rope", x, [&]() -> Array {
-    require(x.ndim() >= 2, ErrorCode::invalid_argument, "rope: x is {}; it must be [..., T, D]",
-            x.spec());
-    require(base.has_value() != freqs.has_value(), ErrorCode::invalid_argument,
-            "rope: give either a base or freqs");
-
-    const int rank = static_cast<int>(x.ndim());
-    const Array by_time = moveaxis(x, -2, 0);  // [T, ..., D]
-    const std::int64_t length = by_time.shape()[0];
-    const std::int64_t width = by_time.shape()[rank - 1];
-    std::int64_t heads = 1;
-    for (int i = 1; i + 1 < rank; ++i) heads *= by_time.shape()[i];
-    const RopeStyle style = traditional ? RopeStyle::interleaved : RopeStyle::split_half;
-    // With base 1, the factors that divide the frequencies are the periods themselves.
-    const RopeAngles angles{style, dims, base.value_or(1.0f), scale, freqs.has_value()};
-    require(dims > 0 && dims <= width && dims % 2 == 0, ErrorCode::invalid_argument,
-            "{} of {} features of x {} turn; the number must be even, positive and no larger", dims,
-            width, x.spec());
-    const std::int64_t last = std::int64_t{offset} + std::max<std::int64_t>(length, 1) - 1;
+    const Rotated r = rotated(x, dims);
+    const RopeAngles angles = angles_of(dims, traditional, base, scale, freqs);
+    const std::int64_t last = std::int64_t{offset} + std::max<std::int64_t>(r.length, 1) - 1;
     require(last <= std::numeric_limits<std::int32_t>::max(), ErrorCode::invalid_argument,
             "positions {} to {} of x {} pass what i32 holds", offset, last, x.spec());
     const double start = offset;
-    const Array positions = heddle::apply(Arange{start, 1, length, DType::i32}, {});
-    const Array turned =
-        heddle::rope(reshape(by_time, {length, heads, width}), positions, angles, freqs);
-    return moveaxis(reshape(turned, by_time.shape()), 0, -2);
+    const Array positions = heddle::apply(Arange{start, 1, r.length, DType::i32}, {});
+    return turn_by_time(x, r, positions, angles, freqs);
+  });
+}
+
+Array rope(const Arg& x, int dims, bool traditional, std::optional<float> base, float scale,
+           const Array& offset, const std::optional<Array>& freqs) {
+  return within("rope", x, [&]() -> Array {
+    const Rotated r = rotated(x, dims);
+    const RopeAngles angles = angles_of(dims, traditional, base, scale, freqs);
+    require(is_integer(offset.dtype()), ErrorCode::invalid_argument,
+            "rope: the offset is {}; it must be of integers", offset.spec());
+    require(
+        offset.ndim() <= 1 && (offset.size() == 1 || (x.ndim() > 2 && offset.size() == r.batch)),
+        ErrorCode::invalid_argument, "rope: the offset is {}; for x {} it must be one, or [{}]",
+        offset.spec(), x.spec(), r.batch);
+    const Array time = heddle::apply(Arange{0, 1, r.length, DType::i32}, {});
+    const Array first = astype(offset, DType::i32);
+    if (offset.size() == 1) {
+      return turn_by_time(x, r, add(time, reshape(first, {1})), angles, freqs);
+    }
+    return turn_by_batch(x, r, add(expand_dims(first, 1), time), angles, freqs);
   });
 }
 
 Array scaled_dot_product_attention(const Arg& q, const Arg& k, const Arg& v,
                                    std::optional<float> scale, const std::string& mask_mode,
-                                   const std::optional<Array>& mask) {
+                                   const std::optional<Array>& mask,
+                                   const std::optional<Array>& sinks) {
   return within("scaled_dot_product_attention", q, [&]() -> Array {
     constexpr const char* kName = "scaled_dot_product_attention";
     require(q.ndim() == 4, ErrorCode::invalid_argument, "{}: q is {}; it must be [B, H, S, D]",
@@ -198,6 +299,13 @@ Array scaled_dot_product_attention(const Arg& q, const Arg& k, const Arg& v,
     require(!(mask && mask_mode == "causal") && (mask || mask_mode != "array"),
             ErrorCode::invalid_argument, "{}: mask mode \"{}\" {} a mask", kName, mask_mode,
             mask ? "does not go with" : "needs");
+    const DType dtype = promote_all({&q.array(), &k.array(), &v.array()});
+    for (const auto& [extra, what] :
+         {std::pair{&mask, "the mask"}, {&sinks, "the vector of sinks"}}) {
+      require(!*extra || promote_types((*extra)->dtype(), dtype) == dtype,
+              ErrorCode::invalid_argument, "{}: {} is {}; its type must promote to {}", kName, what,
+              *extra ? to_string((*extra)->spec()) : "", to_string(dtype));
+    }
     Attention params;
     if (mask_mode == "causal") params.mask = Attention::Mask::causal;
     if (mask) {
@@ -205,7 +313,7 @@ Array scaled_dot_product_attention(const Arg& q, const Arg& k, const Arg& v,
       params.mask = boolean ? Attention::Mask::boolean : Attention::Mask::additive;
     }
     params.scale = scale.value_or(1.0f / std::sqrt(static_cast<float>(q.shape(-1))));
-    return attention(q, k, v, params, mask);
+    return attention(q, k, v, params, mask, sinks);
   });
 }
 

@@ -32,10 +32,14 @@ Lowered with_heads_first(const Attention& op, LowerInputs in) {
   const Transpose swap{{0, 2, 1, 3}};
   std::vector<Value> operands;
   for (std::size_t i = 0; i < 3; ++i) operands.push_back(b.add(swap, {LoweredBuilder::input(i)}));
-  if (in.size() > 3) operands.push_back(LoweredBuilder::input(3));
+  for (std::size_t i = 3; i < in.size(); ++i) operands.push_back(LoweredBuilder::input(i));
   Attention inner = op;
   inner.sequence_first = false;
   return b.finish({b.contiguous(b.add(swap, {b.add(inner, operands)}))});
+}
+
+bool has_mask(const Attention& op) {
+  return op.mask == boolean || op.mask == additive;
 }
 
 /// The part of a mask that belongs to queries [begin, end); whole where it does not tell them
@@ -65,7 +69,8 @@ Lowered in_blocks(const Attention& op, LowerInputs in, std::int64_t block) {
     std::vector<Value> operands{b.slice(LoweredBuilder::input(0), 2, begin, end),
                                 b.slice(LoweredBuilder::input(1), 2, first, last),
                                 b.slice(LoweredBuilder::input(2), 2, first, last)};
-    if (in.size() > 3) operands.push_back(mask_of_block(b, begin, end));
+    if (has_mask(op)) operands.push_back(mask_of_block(b, begin, end));
+    if (op.has_sinks) operands.push_back(LoweredBuilder::input(in.size() - 1));
     parts.push_back(b.add(op, operands));
   }
   return b.finish({b.add(Concatenate{2}, parts)});
@@ -97,6 +102,17 @@ Value masked(LoweredBuilder& b, const Attention& op, const Sizes& n, Value score
   return b.add(Select{}, {seen, scores, b.scalar(kMinusInfinity, b.dtype(scores))});
 }
 
+/// Softmax of scores [B, H, queries, keys] and of a sink for each head: as one key more, which is
+/// left out of what comes.
+Value weights_of(LoweredBuilder& b, const Attention& op, const Sizes& n, Value scores) {
+  if (!op.has_sinks) return b.add(Softmax{}, {scores});
+  const Value vector = b.cast(LoweredBuilder::input(b.input_count() - 1), b.dtype(scores));
+  const Value each =
+      b.add(Broadcast{{n.batch, n.heads, n.queries, 1}}, {b.reshape(vector, {1, n.heads, 1, 1})});
+  const Value all = b.add(Softmax{}, {b.add(Concatenate{3}, {scores, each})});
+  return b.contiguous(b.slice(all, 3, 0, n.keys));
+}
+
 /// Query heads that share a key head lie side by side, so they join its rows.
 Lowered whole(const Attention& op, LowerInputs in) {
   LoweredBuilder b(in);
@@ -109,7 +125,7 @@ Lowered whole(const Attention& op, LowerInputs in) {
   Value scores =
       b.binary(BinaryKind::multiply, b.add(Matmul{}, {q, k}), b.scalar(op.scale, compute));
   scores = b.reshape(scores, {n.batch, n.heads, n.queries, n.keys});
-  const Value weights = b.add(Softmax{}, {masked(b, op, n, scores)});
+  const Value weights = weights_of(b, op, n, masked(b, op, n, scores));
   const Value joined = b.reshape(weights, {n.batch, n.kv_heads, rows, n.keys});
   const Value mixed = b.add(Matmul{}, {joined, operand(2)});
   return b.finish(

@@ -77,6 +77,7 @@ MaybeLowered lower_op(const Select&, LowerInputs);
 MaybeLowered lower_op(const GatedMultiply&, LowerInputs);
 MaybeLowered lower_op(const Reduce&, LowerInputs);
 MaybeLowered lower_op(const Softmax&, LowerInputs);
+MaybeLowered lower_op(const CausalSoftmax&, LowerInputs);
 MaybeLowered lower_op(const RmsNorm&, LowerInputs);
 MaybeLowered lower_op(const AddRmsNorm&, LowerInputs);
 MaybeLowered lower_op(const LayerNorm&, LowerInputs);
@@ -91,6 +92,8 @@ MaybeLowered lower_op(const WriteRows&, LowerInputs);
 MaybeLowered lower_op(const Rope&, LowerInputs);
 MaybeLowered lower_op(const RopeTable&, LowerInputs);
 MaybeLowered lower_op(const RopeWriteRows&, LowerInputs);
+MaybeLowered lower_op(const NormRope&, LowerInputs);
+MaybeLowered lower_op(const NormRopeWriteRows&, LowerInputs);
 
 // lower_spatial.cpp
 MaybeLowered lower_op(const Pad&, LowerInputs);

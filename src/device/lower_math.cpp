@@ -1,5 +1,6 @@
 // Lowering of element-wise ops, reductions, normalisations and products.
 #include <algorithm>
+#include <limits>
 
 #include "device/lower_build.h"
 
@@ -172,6 +173,10 @@ MaybeLowered lower_op(const Reduce& op, LowerInputs in) {
   if (op.axes != Dims{last} || op.keepdims) return reduce_along_last(op, in);
   if (is_half(dtype)) return reduce_cast(op, in, DType::f32);
   if (result != dtype) return reduce_cast(op, in, result);
+  if (op.kind == ReduceKind::all || op.kind == ReduceKind::any) {  // by counting
+    const ReduceKind kind = op.kind == ReduceKind::all ? ReduceKind::prod : ReduceKind::sum;
+    return b.finish({b.cast(b.add(Reduce{kind, op.axes, false}, {x}), DType::bool_)});
+  }
   if (op.kind != ReduceKind::mean) return std::nullopt;
   const Value sum = b.add(Reduce{ReduceKind::sum, op.axes, false}, {x});
   const Value count = b.scalar(static_cast<double>(in[0].shape.back()), dtype);
@@ -203,6 +208,20 @@ MaybeLowered lower_op(const Softmax&, LowerInputs in) {
   const Value sum = b.binary(BinaryKind::maximum, b.reduce_last(ReduceKind::sum, terms),
                              b.scalar(kTiny, compute));
   return b.finish({b.cast(b.binary(BinaryKind::divide, terms, sum), in[0].dtype)});
+}
+
+MaybeLowered lower_op(const CausalSoftmax&, LowerInputs in) {
+  LoweredBuilder b(in);
+  const Shape& shape = in[0].shape;
+  const std::int64_t keys = shape.back(), queries = shape[shape.size() - 2];
+  const Value column = b.add(Arange{0, 1, keys, DType::i32}, {});
+  const auto last = static_cast<double>(keys - queries);
+  const Value seen = b.reshape(b.add(Arange{last, 1, queries, DType::i32}, {}), {queries, 1});
+  const Value mask = b.add(Compare{CompareKind::less_equal}, {column, seen});
+  constexpr double kNothing = -std::numeric_limits<double>::infinity();
+  const Value scores =
+      b.add(Select{}, {mask, LoweredBuilder::input(0), b.scalar(kNothing, in[0].dtype)});
+  return b.finish({b.add(Softmax{}, {scores})});
 }
 
 MaybeLowered lower_op(const RmsNorm& op, LowerInputs in) {

@@ -117,7 +117,7 @@ MaybeLowered lower_op(const GatherRows& op, LowerInputs in) {
   const Value ids = LoweredBuilder::input(1);
   const DType stored = is_block(in[0].dtype) ? DType::f32 : in[0].dtype;
   if (op.dtype != stored) {
-    return b.finish({b.cast(b.add(GatherRows{stored}, {table, ids}), op.dtype)});
+    return b.finish({b.cast(b.add(GatherRows{stored, op.wrap}, {table, ids}), op.dtype)});
   }
   if (in[1].shape.size() == 1) return std::nullopt;
   const Value flat = b.reshape(ids, {elements(in[1].shape)});
@@ -173,6 +173,31 @@ MaybeLowered lower_op(const RopeWriteRows& op, LowerInputs in) {
   } else if (op.has_bias) {
     x = add_bias(b, x, LoweredBuilder::input(3));
   }
+  return b.finish({b.add(WriteRows{}, {LoweredBuilder::input(0), x, LoweredBuilder::input(2)})});
+}
+
+namespace {
+
+/// norm_rope's operands from `x` on as its parts: the weight, then what rope takes.
+Value norm_then_rope(LoweredBuilder& b, const NormRope& op, Value x, std::size_t next) {
+  std::vector<Value> norm{x};
+  if (op.has_weight) norm.push_back(LoweredBuilder::input(next++));
+  std::vector<Value> rope{b.add(RmsNorm{op.eps, op.has_weight, false}, norm)};
+  for (; next < b.input_count(); ++next) rope.push_back(LoweredBuilder::input(next));
+  return b.add(Rope{op.angles, false}, rope);
+}
+
+}  // namespace
+
+MaybeLowered lower_op(const NormRope& op, LowerInputs in) {
+  LoweredBuilder b(in);
+  return b.finish({norm_then_rope(b, op, LoweredBuilder::input(0), 1)});
+}
+
+MaybeLowered lower_op(const NormRopeWriteRows& op, LowerInputs in) {
+  LoweredBuilder b(in);
+  const NormRope norm_rope{op.eps, op.has_weight, op.angles};
+  const Value x = norm_then_rope(b, norm_rope, LoweredBuilder::input(1), 3);
   return b.finish({b.add(WriteRows{}, {LoweredBuilder::input(0), x, LoweredBuilder::input(2)})});
 }
 

@@ -13,8 +13,9 @@ namespace {
 using UsersByName = std::map<std::string, StateUser, std::less<>>;
 
 bool chooses_rows_by_data(const Op& op, std::size_t input) {
-  const bool writes =
-      std::holds_alternative<WriteRows>(op) || std::holds_alternative<RopeWriteRows>(op);
+  const bool writes = std::holds_alternative<WriteRows>(op) ||
+                      std::holds_alternative<RopeWriteRows>(op) ||
+                      std::holds_alternative<NormRopeWriteRows>(op);
   return std::holds_alternative<Attend>(op) || (writes && input == 0);
 }
 

@@ -99,6 +99,21 @@ bool join_bias_rope_write(Fusion& fusion, NodeId write, NodeId rope) {
   return true;
 }
 
+/// write_rows(state, norm_rope(x, ...), row)
+bool join_norm_rope_write(Fusion& fusion, NodeId write) {
+  const ValueId turned = fusion.node(write).inputs[1];
+  const auto* norm_rope = fusion.sole_use_of<NormRope>(turned);
+  if (!norm_rope || !fusion.can_read_later(turned.node, write)) return false;
+  const NormRopeWriteRows fused{norm_rope->eps, norm_rope->has_weight, norm_rope->angles};
+  const GraphNode& turn = fusion.node(turned.node);
+  std::vector<ValueId> inputs =
+      write_inputs(fusion.node(write), turn.inputs[0], std::nullopt, &turn);
+  if (!fusion.is_worthwhile({turned.node, write}, fused, inputs)) return false;
+  fusion.set(write, fused, std::move(inputs));
+  fusion.drop(turned.node);
+  return true;
+}
+
 /// write_rows(state, rope(x, ...), row)
 bool join_rope_write(Fusion& fusion, NodeId write) {
   const ValueId turned = fusion.node(write).inputs[1];
@@ -117,6 +132,22 @@ bool join_rope_write(Fusion& fusion, NodeId write) {
 
 }  // namespace
 
+/// rope(rms_norm(x, weight), ...)
+void join_norm_rope(Fusion& fusion, NodeId rope) {
+  const GraphNode& node = fusion.node(rope);
+  const auto* op = std::get_if<Rope>(&node.op);
+  if (!op || op->has_bias) return;
+  const NodeId norm = node.inputs[0].node;
+  const auto* rms_norm = fusion.sole_use_of<RmsNorm>(node.inputs[0]);
+  if (!rms_norm || rms_norm->has_bias || !fusion.can_read_later(norm, rope)) return;
+  const NormRope fused{rms_norm->eps, rms_norm->has_weight, op->angles};
+  std::vector<ValueId> inputs = fusion.node(norm).inputs;
+  inputs.insert(inputs.end(), node.inputs.begin() + 1, node.inputs.end());
+  if (!fusion.is_worthwhile({norm, rope}, fused, inputs)) return;
+  fusion.set(rope, fused, std::move(inputs));
+  fusion.drop(norm);
+}
+
 /// rope(y + bias, ...)
 void join_bias_rope(Fusion& fusion, NodeId rope) {
   const GraphNode& node = fusion.node(rope);
@@ -134,7 +165,8 @@ void join_bias_rope(Fusion& fusion, NodeId rope) {
 
 void join_write(Fusion& fusion, NodeId write) {
   if (!std::holds_alternative<WriteRows>(fusion.node(write).op)) return;
-  if (!join_rope_write(fusion, write)) join_bias_write(fusion, write);
+  if (join_norm_rope_write(fusion, write) || join_rope_write(fusion, write)) return;
+  join_bias_write(fusion, write);
 }
 
 }  // namespace heddle

@@ -123,6 +123,7 @@ Specs infer_op(const Select&, const Operands&);
 Specs infer_op(const GatedMultiply&, const Operands&);
 Specs infer_op(const Reduce&, const Operands&);
 Specs infer_op(const Softmax&, const Operands&);
+Specs infer_op(const CausalSoftmax&, const Operands&);
 Specs infer_op(const RmsNorm&, const Operands&);
 Specs infer_op(const AddRmsNorm&, const Operands&);
 Specs infer_op(const LayerNorm&, const Operands&);
@@ -142,9 +143,14 @@ Specs infer_op(const Resize&, const Operands&);
 Specs infer_op(const Rope&, const Operands&);
 Specs infer_op(const RopeTable&, const Operands&);
 Specs infer_op(const RopeWriteRows&, const Operands&);
+Specs infer_op(const NormRope&, const Operands&);
+Specs infer_op(const NormRopeWriteRows&, const Operands&);
 Specs infer_op(const Attention&, const Operands&);
 Specs infer_op(const Attend&, const Operands&);
 Specs infer_op(const SelectiveScan&, const Operands&);
+
+// Programs (infer_fused.cpp)
+Specs infer_op(const Fused&, const Operands&);
 
 // By indices and in order (infer_order.cpp)
 Specs infer_op(const Gather&, const Operands&);
@@ -165,9 +171,6 @@ Specs infer_op(const GroupMatmul&, const Operands&);
 Specs infer_op(const GatherMatmul&, const Operands&);
 Specs infer_op(const SegmentedMatmul&, const Operands&);
 Specs infer_op(const Fp8&, const Operands&);
-Specs infer_op(const CausalSoftmax&, const Operands&);
-Specs infer_op(const NormRope&, const Operands&);
-Specs infer_op(const NormRopeWriteRows&, const Operands&);
 
 // Random bits (infer_random.cpp)
 Specs infer_op(const RandomBits&, const Operands&);

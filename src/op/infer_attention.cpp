@@ -103,10 +103,37 @@ Specs infer_op(const RopeWriteRows& op, const Operands& in) {
   return {in[0]};
 }
 
+Specs infer_op(const NormRope& op, const Operands& in) {
+  in.check_count(2 + op.has_weight + op.angles.has_factors,
+                 fmt::format("x, {}pos{}", op.has_weight ? "weight, " : "",
+                             op.angles.has_factors ? ", factors" : ""));
+  check_heads(in, 0);
+  if (op.has_weight) in.check_vector(1, in[0].shape[2], in[0].dtype, "the weight");
+  in.check(op.eps >= 0 && std::isfinite(op.eps), "eps {}; it must be finite and not negative",
+           op.eps);
+  check_positions(in, 1 + op.has_weight, op.angles, in[0]);
+  return {in[0]};
+}
+
+Specs infer_op(const NormRopeWriteRows& op, const Operands& in) {
+  in.check_count(4 + op.has_weight + op.angles.has_factors,
+                 fmt::format("state, x, row, {}pos{}", op.has_weight ? "weight, " : "",
+                             op.angles.has_factors ? ", factors" : ""));
+  in.check_rank(0, 3, "the state");
+  check_heads(in, 1);
+  check_row_write(in, 0, 1, 2);
+  if (op.has_weight) in.check_vector(3, in[1].shape[2], in[1].dtype, "the weight");
+  in.check(op.eps >= 0 && std::isfinite(op.eps), "eps {}; it must be finite and not negative",
+           op.eps);
+  check_positions(in, 3 + op.has_weight, op.angles, in[1]);
+  return {in[0]};
+}
+
 Specs infer_op(const Attention& op, const Operands& in) {
   using enum Attention::Mask;
   const bool masked = op.mask == boolean || op.mask == additive;
-  in.check_count(3 + masked, masked ? "q, k, v, mask" : "q, k, v");
+  in.check_count(3 + masked + op.has_sinks,
+                 fmt::format("q, k, v{}{}", masked ? ", mask" : "", op.has_sinks ? ", sinks" : ""));
   const char* names[] = {"q", "k", "v"};
   for (std::size_t i = 0; i < 3; ++i) {
     in.check_rank(i, 4, names[i]);
@@ -126,6 +153,7 @@ Specs infer_op(const Attention& op, const Operands& in) {
            "window {}; it is for the causal mask, and not negative", op.window);
   in.check(std::isfinite(op.scale), "scale {}", op.scale);
   if (masked) check_mask(in, op, {q.batch, q.heads, q.length, k.length});
+  if (op.has_sinks) in.check_vector(3 + masked, q.heads, in[0].dtype, "the vector of sinks");
   Shape result = in[0].shape;
   result[3] = v.width;
   return {{in[0].dtype, result}};

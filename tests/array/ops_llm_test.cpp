@@ -82,7 +82,7 @@ TEST(Rope, ByAnglesAndByTables) {
     const auto looked_up = [&](int t, int i) { return at[t] * (i == 0 ? 0.5 : 0.25); };
     expect_near(rope_table(x, cos(table), sin(table), positions, style),
                 turned(doubles(x), 2, 8, 4, interleaved, looked_up), 1e-5);
-    const Array by_token = take(table, positions);
+    const Array by_token = take(table, positions, 0);
     expect_near(rope_table(x, cos(by_token), sin(by_token), std::nullopt, style),
                 turned(doubles(x), 2, 8, 4, interleaved, looked_up), 1e-5);
   }
@@ -216,7 +216,7 @@ TEST(AttentionFunctions, AttendReadsStatesThroughBlockTables) {
       attend(q, k, v, table, Array({0, 1, -1}), Array({1, 2, 0}), Array({2, 3}), params);
   const auto rows = [](const Array& a, std::vector<int> which) {
     const Array at(which, {static_cast<std::int64_t>(which.size())});
-    return expand_dims(swapaxes(take(a, at), 0, 1), 0);
+    return expand_dims(swapaxes(take(a, at, 0), 0, 1), 0);
   };
   const auto all = [](int, int, int, int) { return 0.0; };
   const auto token = [&](int t) {
@@ -249,6 +249,81 @@ TEST(WriteRows, RefusesWhatDoesNotFit) {
       {"write_rows", "f32[2]"});
   const Array beyond = write_rows(zeros({4, 2}), zeros({2, 2}), Array({0, 4}));
   expect_invalid([&] { beyond.eval(); }, {"4"});
+}
+
+// ---- What MLX's fast takes besides
+
+TEST(FastRope, OffsetsAreArrays) {
+  const Array x = wave({2, 3, 4, 6});
+  const auto rope_of = [](const Array& a, int offset) {
+    return doubles(fast::rope(a, 4, false, 100.0f, 0.5f, offset));
+  };
+  expect_near(fast::rope(x, 4, false, 100.0f, 0.5f, Array(7)), rope_of(x, 7));
+  expect_near(fast::rope(x, 4, false, 100.0f, 0.5f, Array({7u})), rope_of(x, 7));
+  // One for each entry of the batch, whatever the rank.
+  const Array offsets(std::vector<std::int64_t>{7, -2}, {2});
+  for (const Shape& shape : {Shape{2, 3, 4, 6}, Shape{2, 4, 6}, Shape{2, 3, 1, 4, 6}}) {
+    const Array a = wave(shape);
+    Dims start(shape.size(), 0), middle = start;
+    middle[0] = 1;
+    Shape first = shape;
+    first[0] = 1;
+    std::vector<double> want = rope_of(slice(a, start, first), 7);
+    const std::vector<double> second = rope_of(slice(a, middle, shape), -2);
+    want.insert(want.end(), second.begin(), second.end());
+    const Array turned = fast::rope(a, 4, false, 100.0f, 0.5f, offsets);
+    EXPECT_EQ(turned.shape(), shape);
+    expect_near(turned, want);
+  }
+  EXPECT_EQ(fast::rope(astype(x, DType::bf16), 6, true, 100.0f, 1.0f, offsets).dtype(),
+            DType::bf16);
+  expect_invalid(
+      [&] {
+        fast::rope(x, 4, false, 100.0f, 1.0f, Array({1, 2, 3}));
+      },
+      {"rope", "i32[3]", "[2]"});
+}
+
+TEST(FastAttention, SinksJoinTheDenominator) {
+  const Array q = wave({1, 2, 3, 4}), k = wave({1, 1, 5, 4}, 1), v = wave({1, 1, 5, 4}, 2);
+  const Array sinks({0.5f, -1.0f});
+  const Array seen =
+      expand_dims(arange(0, 5, 1, DType::i32), 0) <= expand_dims(arange(2, 5, 1, DType::i32), 1);
+  const Array scores = exp(matmul(q, swapaxes(k, -1, -2)) * 0.5f) * astype(seen, DType::f32);
+  const Array all = sum(scores, -1, true) + reshape(exp(sinks), {1, 2, 1, 1});
+  const std::vector<double> want = doubles(matmul(scores / all, v));
+  expect_near(fast::scaled_dot_product_attention(q, k, v, 0.5f, "causal", {}, sinks), want, 1e-5);
+  expect_near(fast::scaled_dot_product_attention(q, k, v, 0.5f, "", seen, sinks), want, 1e-5);
+  const Array half = fast::scaled_dot_product_attention(
+      astype(q, DType::f16), astype(k, DType::f16), astype(v, DType::f16), 0.5f, "causal", {},
+      astype(sinks, DType::f16));
+  EXPECT_EQ(half.dtype(), DType::f16);
+  expect_near(half, want, 5e-3);
+  expect_invalid(
+      [&] {
+        fast::scaled_dot_product_attention(astype(q, DType::f16), astype(k, DType::f16),
+                                           astype(v, DType::f16), 0.5f, "causal", {}, sinks);
+      },
+      {"sinks", "f32[2]", "f16"});
+}
+
+TEST(NormRopeFunctions, AreTheirParts) {
+  const Array x = wave({3, 2, 8}), weight = wave({8}, 1), positions({5, 0, 9});
+  const RopeAngles angles{.dims = 6};
+  const Array parts = rope(fast::rms_norm(x, weight, 1e-5f), positions, angles);
+  expect_near(norm_rope(x, weight, 1e-5f, positions, angles), doubles(parts));
+  expect_near(norm_rope(x, std::nullopt, 1e-5f, astype(positions, DType::i64), angles),
+              doubles(rope(fast::rms_norm(x, std::nullopt, 1e-5f), positions, angles)));
+  const Array rows({3, -1, 0});
+  expect_near(norm_rope_write_rows(zeros({4, 2, 8}), x, rows, weight, 1e-5f, positions, angles),
+              doubles(write_rows(zeros({4, 2, 8}), parts, rows)));
+}
+
+TEST(CausalSoftmaxFunction, SeesWhatCameBefore) {
+  const Array scores = reshape(Array({1.0f, 2.0f, 3.0f, 0.0f, 0.0f, 0.0f}), {2, 3});
+  const double e = std::exp(1.0);
+  expect_near(causal_softmax(scores), {1 / (1 + e), e / (1 + e), 0, 1.0 / 3, 1.0 / 3, 1.0 / 3});
+  EXPECT_EQ(causal_softmax(astype(scores, DType::i32)).dtype(), DType::f32);
 }
 
 }  // namespace

@@ -145,7 +145,7 @@ TEST(Settings, NamesThatMeanTheDefault) {
 
 TEST(Settings, ListNamesEverySettingOnce) {
   const std::vector<SettingInfo> all = list_settings();
-  ASSERT_EQ(all.size(), 18u);
+  ASSERT_EQ(all.size(), 19u);
   for (const SettingInfo& setting : all) {
     EXPECT_THAT(setting.name, testing::StartsWith("HEDDLE_"));
     EXPECT_FALSE(setting.description.empty()) << setting.name;

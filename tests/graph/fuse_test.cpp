@@ -335,6 +335,53 @@ TEST(FuseRope, NotWhenWhatWasWrittenIsSeen) {
   EXPECT_THAT(kernels_of(fused(g.builder)), ElementsAre("add", "write_rows"));
 }
 
+// ---- rms_norm, rope and write_rows: qwen3's q and k
+
+TEST(FuseNormRope, TurnsHeadsThatAreNormalised) {
+  for (const bool weighted : {false, true}) {
+    Heads h;
+    h.angles.has_factors = true;
+    const Array factors = h.builder.parameter("factors", f32({2}));
+    std::optional<Array> weight;
+    if (weighted) weight = h.builder.parameter("weight", f32({4}));
+    const Array normed = fast::rms_norm(h.heads(h.y), weight, 1e-3f);
+    h.builder.output("q", rope(normed, h.pos, h.angles, factors));
+    const Graph graph = fused(h.builder);
+    ASSERT_THAT(kernels_of(graph), ElementsAre("norm_rope"));
+    const GraphNode& node = *nodes_of<NormRope>(graph)[0];
+    EXPECT_EQ(std::get<NormRope>(node.op), (NormRope{1e-3f, weighted, h.angles}));
+    if (weighted) {
+      EXPECT_THAT(h.names(node, graph), ElementsAre("reshape", "weight", "pos", "factors"));
+    } else {
+      EXPECT_THAT(h.names(node, graph), ElementsAre("reshape", "pos", "factors"));
+    }
+  }
+}
+
+TEST(FuseNormRope, IntoACache) {
+  Heads h;
+  const Array weight = h.builder.parameter("weight", f32({4}));
+  const Array k = rope(fast::rms_norm(h.heads(h.y), weight, 1e-3f), h.pos, h.angles);
+  h.builder.update("s", write_rows(h.state, k, h.row));
+  const Graph graph = fused(h.builder);
+  ASSERT_THAT(kernels_of(graph), ElementsAre("norm_rope_write_rows"));
+  const GraphNode& node = *nodes_of<NormRopeWriteRows>(graph)[0];
+  EXPECT_EQ(std::get<NormRopeWriteRows>(node.op), (NormRopeWriteRows{1e-3f, true, h.angles}));
+  EXPECT_THAT(h.names(node, graph), ElementsAre("s", "reshape", "row", "weight", "pos"));
+}
+
+TEST(FuseNormRope, NotWhenThePartsAreSeenOrTheDeviceLacksIt) {
+  Heads h;
+  const Array normed = fast::rms_norm(h.heads(h.y), std::nullopt, 1e-3f);
+  h.builder.output("q", rope(normed, h.pos, h.angles));
+  h.builder.output("normed", normed);
+  EXPECT_THAT(kernels_of(fused(h.builder)), ElementsAre("rms_norm", "rope"));
+  Heads g;
+  FakeDevice a("a", [](const Op& op) { return !std::holds_alternative<NormRope>(op); });
+  g.builder.output("q", rope(fast::rms_norm(g.heads(g.y), std::nullopt, 1e-3f), g.pos, g.angles));
+  EXPECT_THAT(kernels_of(fused(g.builder, {&a})), ElementsAre("rms_norm", "rope"));
+}
+
 TEST(FuseRope, NotForAPlainWriteOrAnAdditionOfTwoTensors) {
   Heads h;
   h.builder.update("s",

@@ -33,6 +33,7 @@ TEST(Op, EveryFieldCounts) {
       Attention{.mask = Attention::Mask::causal, .scale = 0.5f, .window = 4},
       Attention{
           .mask = Attention::Mask::causal, .scale = 0.5f, .window = 3, .sequence_first = true},
+      Attention{.mask = Attention::Mask::causal, .scale = 0.5f, .window = 3, .has_sinks = true},
   };
   for (const Op& other : others) {
     EXPECT_NE(base, other);

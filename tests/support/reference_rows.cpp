@@ -27,7 +27,9 @@ Values gather_rows(const GatherRows& op, const Values& table, const Values& ids)
   for (std::size_t i = 1; i < table.spec.shape.size(); ++i) shape.push_back(table.spec.shape[i]);
   Values out({op.dtype, shape});
   for (std::size_t t = 0; t < ids.real.size(); ++t) {
-    copy_row(table, static_cast<std::size_t>(ids.real[t]), out, t, row_size(table));
+    Number id = ids.real[t];
+    if (op.wrap && id < 0) id += static_cast<Number>(table.spec.shape[0]);
+    copy_row(table, static_cast<std::size_t>(id), out, t, row_size(table));
   }
   return out;
 }
@@ -131,6 +133,16 @@ Values rope_write_rows(const RopeWriteRows& op, const std::vector<Values>& in) {
   return write_rows(in[0], x, in[2]);
 }
 
+/// Operands `next` and later: [weight], positions, [factors].
+Values norm_rope(const NormRope& op, const Values& x, const std::vector<Values>& in,
+                 std::size_t next) {
+  const Values* weight = op.has_weight ? &in[next++] : nullptr;
+  Values out = reference_rms_norm(x, static_cast<Number>(op.eps), weight);
+  const Values& position = in[next++];
+  turn(out, op.angles, position, op.angles.has_factors ? &in[next] : nullptr);
+  return out;
+}
+
 }  // namespace
 
 std::vector<Values> reference_rows(const Op& op, const std::vector<Values>& in) {
@@ -140,6 +152,11 @@ std::vector<Values> reference_rows(const Op& op, const std::vector<Values>& in) 
   if (const auto* o = std::get_if<Rope>(&op)) return {rope(*o, in)};
   if (const auto* o = std::get_if<RopeTable>(&op)) return {rope_table(*o, in)};
   if (const auto* o = std::get_if<RopeWriteRows>(&op)) return {rope_write_rows(*o, in)};
+  if (const auto* o = std::get_if<NormRope>(&op)) return {norm_rope(*o, in[0], in, 1)};
+  if (const auto* o = std::get_if<NormRopeWriteRows>(&op)) {
+    const NormRope norm{o->eps, o->has_weight, o->angles};
+    return {write_rows(in[0], norm_rope(norm, in[1], in, 3), in[2])};
+  }
   return {};
 }
 

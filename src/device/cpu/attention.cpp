@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "device/cpu/attention_core.h"
+#include "device/cpu/block_io.h"
 #include "device/cpu/isa.h"
 #include "device/cpu/kernel.h"
 #include "device/cpu/parallel.h"
@@ -27,6 +28,8 @@ struct AttentionPlan {
   HeadsView q, k, v, out, mask;
   std::int64_t mask_position_stride = 0;  // bytes
   ApplyMask apply_mask = nullptr;
+  std::size_t sinks = 0;  // their operand, or 0
+  BlockSource sink_values;
   DecodeRow decode_q, decode_k, decode_v;
   const HeadLoops *loops_k, *loops_v;
   void (*store)(const float* from, std::int64_t count, std::byte* to);
@@ -118,6 +121,12 @@ void run_task(const AttentionPlan& plan, const Launch& launch, const Task& task,
   const std::int64_t padded = round_up_to_panel(plan.value_features);
   for (std::int64_t r = 0; r < rows.rows; ++r) {
     const RowSums sums = row_of(scratch.total, r, padded);
+    if (plan.sinks > 0) {
+      BlockBuffer one;
+      const float sink =
+          *plan.sink_values.floats(launch.inputs[plan.sinks].data, head_of(r), 1, one);
+      add_sink(*plan.loops, sums, sink, padded);
+    }
     finish(sums, plan.value_features);
     plan.store(sums.output, plan.value_features,
                launch.outputs[0].data + plan.out.offset(task.batch, head_of(r), query_of(r)));
@@ -213,6 +222,7 @@ AttentionPlan make_plan(const PrepareArgs& args) {
           .v = heads_view(v, op.sequence_first),
           .out = heads_view(args.outputs[0], op.sequence_first),
           .mask = {},
+          .sink_values = {},
           .decode_q = decoder(q),
           .decode_k = decoder(k),
           .decode_v = decoder(v),
@@ -236,7 +246,15 @@ Prepared prepare_attention(const PrepareArgs& args) {
     return refuse(fmt::format("attention: heads of {} features, at most {}",
                               std::max(plan.features, plan.value_features), kMostHead));
   }
-  if (args.inputs.size() > 3) {
+  if (plan.op.has_sinks) {
+    plan.sinks = args.inputs.size() - 1;
+    const OperandSpec& sinks = args.inputs[plan.sinks];
+    if (sinks.layout.kind != LayoutKind::strided || !stored_type(sinks.spec.dtype)) {
+      return refuse(fmt::format("attention: no kernel takes {} as sinks", to_string(sinks)));
+    }
+    plan.sink_values = BlockSource(sinks);
+  }
+  if (plan.op.mask == Attention::Mask::boolean || plan.op.mask == Attention::Mask::additive) {
     const OperandSpec& mask = args.inputs[3];
     plan.apply_mask = mask_loop(plan.op, mask.spec.dtype);
     if (!plan.apply_mask || mask.layout.kind != LayoutKind::strided) {

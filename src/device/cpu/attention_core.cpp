@@ -368,6 +368,16 @@ void join(const Products& loops, const RowSums& total, const RowSums& part,
   loops.blend(total.output, a, part.output, b, padded_features);
 }
 
+void add_sink(const Products& loops, const RowSums& row, float score,
+              std::int64_t padded_features) noexcept {
+  const float maximum = std::max(*row.maximum, score);
+  const float reference = maximum == kNothing ? 0.0f : maximum;
+  const float rescale = std::exp(*row.maximum - reference);
+  *row.maximum = maximum;
+  *row.sum = *row.sum * rescale + std::exp(score - reference);
+  loops.blend(row.output, rescale, row.output, 0.0f, padded_features);
+}
+
 void finish(const RowSums& row, std::int64_t features) noexcept {
   for (std::int64_t i = 0; i < features; ++i) {
     // Adding zero makes -0, which only rows with hidden positions can lose on the way, +0 for all.

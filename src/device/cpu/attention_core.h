@@ -118,6 +118,9 @@ void clear(const RowSums& row, std::int64_t padded_features) noexcept;
 /// total += part, for a part that lies after the total's.
 void join(const Products& loops, const RowSums& total, const RowSums& part,
           std::int64_t padded_features) noexcept;
+/// A score more, which has no value.
+void add_sink(const Products& loops, const RowSums& row, float score,
+              std::int64_t padded_features) noexcept;
 /// The row's result in its `output`: zeros if it saw nothing.
 void finish(const RowSums& row, std::int64_t features) noexcept;
 

@@ -8,6 +8,7 @@
 #include "device/cpu/forms.h"
 #include "device/cpu/isa.h"
 #include "device/cpu/kernel.h"
+#include "device/cpu/random_bits.h"
 #include "device/cpu/stream.h"
 #include "device/sanitizer.h"
 #include "heddle/memory.h"
@@ -104,9 +105,15 @@ constexpr PrepareFamily family() {
   if constexpr (one_of<T, Unary, Binary, Compare, Select, GatedMultiply>) {
     return prepare_elementwise;
   }
-  if constexpr (one_of<T, Reduce, Softmax>) return prepare_reduce;
+  if constexpr (one_of<T, Fused>) return prepare_fused;
+  if constexpr (one_of<T, Reduce, Softmax, CausalSoftmax>) return prepare_reduce;
   if constexpr (one_of<T, Scan>) return prepare_scan;
-  if constexpr (one_of<T, ArgReduce, TopK>) return prepare_arg_reductions;
+  if constexpr (one_of<T, ArgReduce>) return prepare_arg_reduce;
+  if constexpr (one_of<T, TopK>) return prepare_top_k;
+  if constexpr (one_of<T, Sort>) return prepare_sort;
+  if constexpr (one_of<T, SearchSorted>) return prepare_search_sorted;
+  if constexpr (one_of<T, Gather>) return prepare_gather_slices;
+  if constexpr (one_of<T, Scatter>) return prepare_scatter_slices;
   if constexpr (one_of<T, GatherAxis, ScatterAxis>) return prepare_axis_indices;
   if constexpr (one_of<T, Pad>) return prepare_pad;
   if constexpr (one_of<T, Conv, Im2col>) return prepare_conv;
@@ -116,12 +123,23 @@ constexpr PrepareFamily family() {
   if constexpr (one_of<T, SelectiveScan>) return prepare_selective_scan;
   if constexpr (one_of<T, RmsNorm, AddRmsNorm, LayerNorm>) return prepare_norm;
   if constexpr (one_of<T, GatherRows, WriteRows, Feed>) return prepare_rows;
-  if constexpr (one_of<T, Rope, RopeTable, RopeWriteRows>) return prepare_rope;
+  if constexpr (one_of<T, Rope, RopeTable, RopeWriteRows, NormRope, NormRopeWriteRows>) {
+    return prepare_rope;
+  }
   if constexpr (one_of<T, Repack>) return prepare_repack;
   if constexpr (one_of<T, Linear>) return prepare_linear;
   if constexpr (one_of<T, Matmul>) return prepare_matmul;
+  if constexpr (one_of<T, Factor>) return prepare_factor;
+  if constexpr (one_of<T, Solve>) return prepare_solve;
+  if constexpr (one_of<T, Fft>) return prepare_fft;
+  if constexpr (one_of<T, Hadamard>) return prepare_hadamard;
+  if constexpr (one_of<T, GroupQuantize, GroupDequantize>) return prepare_group_quantize;
+  if constexpr (one_of<T, GroupMatmul>) return prepare_group_matmul;
+  if constexpr (one_of<T, GatherMatmul, SegmentedMatmul>) return prepare_gather_matmul;
+  if constexpr (one_of<T, Fp8>) return prepare_fp8;
   if constexpr (one_of<T, Attention>) return prepare_attention;
   if constexpr (one_of<T, Attend>) return prepare_attend;
+  if constexpr (one_of<T, RandomBits>) return prepare_random_bits;
   return nullptr;  // leaves and views: nothing to compute
 }
 
@@ -136,7 +154,8 @@ bool takes_negative_strides(const Op& op) {
   return std::visit(
       []<class T>(const T&) {
         return one_of<T, Contiguous, Reinterpret, Concatenate, SliceUpdate, Cast, Unary, Binary,
-                      Compare, Select, GatedMultiply, Reduce, Softmax, Pad>;
+                      Compare, Select, GatedMultiply, Fused, Reduce, Softmax, CausalSoftmax, GroupQuantize,
+                      Fp8, Pad>;
       },
       op);
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "device/cpu/dwindling.h"
 #include "device/cpu/forms.h"
 #include "device/cpu/kernel.h"
 #include "device/cpu/parallel.h"
@@ -18,8 +19,7 @@ constexpr std::int64_t kPiecesOfThread = 8;
 // Multiply-adds (16 at a time, a few microseconds) that are worth another thread.
 constexpr std::int64_t kChunkWork = std::int64_t{1} << 17;
 // A few rows wait for memory, which a thread reads fastest in long runs: with 64 KiB at a time, two
-// threads get three quarters of what they get with this (measured on Zen 4).
-constexpr std::int64_t kChunkBytes = std::int64_t{512} << 10;
+// threads get three quarters of what they get with 512 (measured on Zen 4).
 constexpr std::int64_t kRowsThatWait = 8;
 
 struct Weight {
@@ -34,7 +34,6 @@ struct LinearPlan {
   std::int64_t depth = 0, x_stride = 0;
   std::int64_t rows = 0, rows_per_extent = 1;
   std::int64_t groups = 0;
-  std::int64_t weight_bytes = 0;
   void (*round)(const float*, std::int64_t, RoundedBlock&) = nullptr;  // if any weight has blocks
   const RoundedProducts* rounded = nullptr;  // if any has none, and HEDDLE_MATMUL asks for it
   std::vector<Weight> weights;
@@ -115,7 +114,6 @@ LinearPlan make_plan(const PrepareArgs& args, std::int64_t x_stride) {
     if (weight.dots) plan.round = forms.blocks->round;
     if (weight.product) plan.rounded = forms.rounded;
     plan.weights.push_back(weight);
-    plan.weight_bytes += weight.columns * static_cast<std::int64_t>(weight.row_bytes);
     plan.groups += (weight.columns + kGroupColumns - 1) / kGroupColumns;
   }
   return plan;
@@ -183,14 +181,22 @@ std::int64_t row_blocks(const LinearPlan& plan, std::int64_t rows, int threads) 
   return std::clamp(wanted, blocks_of(kMostPanelRows), blocks_of(kMostTileRows));
 }
 
-/// How many groups of columns, times blocks of rows, a thread takes at once. As many chunks as fit
-/// the team's size, where they are large.
-std::int64_t chunk_of(const LinearPlan& plan, std::int64_t rows_a_block, bool few, int threads) {
-  const std::int64_t work = rows_a_block * kGroupColumns * std::max<std::int64_t>(1, plan.depth);
-  const std::int64_t least = std::max<std::int64_t>(1, kChunkWork / work);
-  if (!few) return least;
-  const std::int64_t rounds = plan.weight_bytes / (kChunkBytes * threads) + 1;
-  return std::max(least, (plan.groups + rounds * threads - 1) / (rounds * threads));
+/// Groups of columns for that many rows that are worth another thread.
+std::int64_t least_groups(const LinearPlan& plan, std::int64_t rows) {
+  const std::int64_t work = rows * kGroupColumns * std::max<std::int64_t>(1, plan.depth);
+  return std::max<std::int64_t>(1, kChunkWork / work);
+}
+
+void run_few_rows(const LinearPlan& plan, const Launch& launch, std::int64_t rows) {
+  const Dwindling share(plan.groups, least_groups(plan, rows), launch.team.size());
+  parallel(launch.team, share.chunks(), 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t chunk = begin; chunk < end; ++chunk) {
+      const Dwindling::Range range = share.range(chunk);
+      for (std::int64_t group = range.begin; group < range.end; ++group) {
+        run_group(plan, launch, group, 0, rows);
+      }
+    }
+  });
 }
 
 void run_linear(const LinearPlan& plan, const Launch& launch) {
@@ -199,10 +205,9 @@ void run_linear(const LinearPlan& plan, const Launch& launch) {
   if (rows == 0) return;
   if (plan.round) round_to_blocks(plan, launch, rows);
   if (plan.rounded) round_to_bf16(plan, launch, rows);
+  if (rows <= kRowsThatWait) return run_few_rows(plan, launch, rows);
   const std::int64_t blocks = row_blocks(plan, rows, launch.team.size());
   const std::int64_t rows_a_block = (rows + blocks - 1) / blocks;
-  const std::int64_t grain =
-      chunk_of(plan, rows_a_block, rows <= kRowsThatWait, launch.team.size());
   const auto body = [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t unit = begin; unit < end; ++unit) {
       const std::int64_t first_row = unit % blocks * rows_a_block;
@@ -210,7 +215,7 @@ void run_linear(const LinearPlan& plan, const Launch& launch) {
       if (count > 0) run_group(plan, launch, unit / blocks, first_row, count);
     }
   };
-  parallel(launch.team, plan.groups * blocks, grain, body);
+  parallel(launch.team, plan.groups * blocks, least_groups(plan, rows_a_block), body);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "device/cpu/kernel.h"
+#include "device/cpu/products.h"
 
 namespace heddle::cpu {
 
@@ -26,11 +27,52 @@ struct MatmulShape {
   }
 };
 
+// ---- Parts of a product, for those who share it out
+
+inline constexpr std::int64_t kRowBlock = kMostTileRows;
+
+/// Part of one batch element's product, small enough for the caches: at most kRowBlock rows and
+/// kGroupColumns columns.
+struct MatmulPart {
+  std::int64_t batch, row, rows, column, columns;
+};
+
+struct MatmulOperands {
+  const std::byte *a, *b;
+  std::byte* out;
+};
+
+/// Of f32, f16 or bf16, with float sums; each of a and b has an axis of adjacent elements.
+struct FloatMatmul {
+  MatmulShape shape;
+  DType dtype;
+  std::size_t item_bytes;
+  void (*decode)(const std::byte*, std::int64_t, float*);
+  const Products* loops;
+
+  FloatMatmul(const MatmulShape& shape, DType dtype);
+};
+
+struct MatmulScratch {
+  alignas(64) float a[kRowBlock * kDepthBlock];
+  alignas(64) float b[kGroupColumns * kDepthBlock];
+  alignas(64) float line[kPanel * kDepthBlock];
+  alignas(64) float out[kRowBlock * kGroupColumns];
+};
+
+void multiply_part(const FloatMatmul& matmul, const MatmulOperands& operands,
+                   const MatmulPart& part, MatmulScratch& scratch);
+void multiply_part_f64(const MatmulShape& shape, const MatmulOperands& operands,
+                       const MatmulPart& part);
+
 /// The product through oneDNN, where it serves; else nothing. `workspace_bytes` is what Run needs.
 struct LibraryMatmul {
   Run run;
   std::size_t workspace_bytes = 0;
 };
 std::optional<LibraryMatmul> library_matmul(DType dtype, const MatmulShape& shape);
+
+/// The product of complex64 matrices.
+Prepared prepare_complex_matmul(const PrepareArgs& args, const MatmulShape& shape);
 
 }  // namespace heddle::cpu

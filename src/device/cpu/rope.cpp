@@ -1,9 +1,11 @@
-// Rotary embeddings: rope, rope_table and rope_write_rows, for f32, f16 and bf16.
+// Rotary embeddings: rope, rope_table, rope_write_rows and, of heads that are normalised first,
+// norm_rope and norm_rope_write_rows; for f32, f16 and bf16.
 #include <cmath>
 #include <cstring>
 
 #include "base/check.h"
 #include "device/cpu/parallel.h"
+#include "device/cpu/row_ops.h"
 #include "device/cpu/rows.h"
 #include "device/cpu/types.h"
 
@@ -71,24 +73,59 @@ struct Angles {
 
 // ---- Heads
 
+/// What happens to a head before it is turned: a bias for each feature of each head is added, or it
+/// is normalised, as rms_norm does it, with a weight for each feature or none.
+struct Preparation {
+  enum class Kind { none, bias, norm } kind = Kind::none;
+  BlockSource parameter;  // the bias or the weight
+  bool has_parameter = false;
+  float eps = 0;
+  const RowOps* ops = &row_ops();
+
+  void add_bias(const std::byte* data, std::int64_t h, std::int64_t features, float* head) const {
+    BlockBuffer scratch;
+    for (std::int64_t i = 0; i < features; i += kBlock) {
+      const std::int64_t n = std::min(kBlock, features - i);
+      const float* b = parameter.floats(data, h * features + i, n, scratch);
+      for (std::int64_t k = 0; k < n; ++k) head[i + k] += b[k];
+    }
+  }
+  void normalize(const std::byte* data, std::int64_t features, float* head) const {
+    BlockBuffer scratch;
+    Pairwise<float> squares;
+    for (std::int64_t i = 0; i < features; i += kBlock) {
+      squares.add(ops->sum_squares(head + i, std::min(kBlock, features - i)));
+    }
+    const float mean_square = squares.total() / static_cast<float>(features);
+    const float scale = 1.0f / std::sqrt(mean_square + eps);
+    for (std::int64_t i = 0; i < features; i += kBlock) {
+      const std::int64_t n = std::min(kBlock, features - i);
+      const float* weight = has_parameter ? parameter.floats(data, i, n, scratch) : nullptr;
+      ops->normalize(head + i, 0.0f, scale, weight, nullptr, head + i, n);
+    }
+  }
+};
+
 /// How a head of features is read and turned.
 struct Heads {
-  BlockSource x, bias;
-  bool has_bias = false;
+  BlockSource x;
+  Preparation preparation;
   RopeStyle style = RopeStyle::split_half;
   std::int64_t heads = 0, features = 0, pairs = 0;
 
-  /// Head `h` of token `t`, with its bias, as floats in `out`, which may be where x lies.
-  void load(const std::byte* x_data, const std::byte* bias_data, std::int64_t t, std::int64_t h,
+  /// Head `h` of token `t`, prepared, as floats in `out`, which may be where x lies.
+  void load(const std::byte* x_data, const std::byte* parameter, std::int64_t t, std::int64_t h,
             float* out) const {
     BlockBuffer scratch;
     for (std::int64_t i = 0; i < features; i += kBlock) {
       const std::int64_t n = std::min(kBlock, features - i);
       const float* from = x.floats(x_data, (t * heads + h) * features + i, n, scratch);
       if (from != out + i) std::memcpy(out + i, from, static_cast<std::size_t>(n) * sizeof(float));
-      if (!has_bias) continue;
-      const float* b = bias.floats(bias_data, h * features + i, n, scratch);
-      for (std::int64_t k = 0; k < n; ++k) out[i + k] += b[k];
+    }
+    if (preparation.kind == Preparation::Kind::bias) {
+      preparation.add_bias(parameter, h, features, out);
+    } else if (preparation.kind == Preparation::Kind::norm) {
+      preparation.normalize(parameter, features, out);
     }
   }
 
@@ -140,7 +177,7 @@ Run turn_tokens(const Heads& heads, const PrepareArgs& args, FindTurns find_turn
   const BlockSink sink(args.outputs[0].spec.dtype);
   const std::int64_t tokens = args.inputs[0].spec.shape[0];
   return [=](const Launch& launch) {
-    const std::byte* bias = heads.has_bias ? launch.inputs[1].data : nullptr;
+    const std::byte* parameter = heads.preparation.has_parameter ? launch.inputs[1].data : nullptr;
     std::byte* out = launch.outputs[0].data;
     const auto body = [&](std::int64_t begin, std::int64_t end) {
       Turns turns;
@@ -150,7 +187,7 @@ Run turn_tokens(const Heads& heads, const PrepareArgs& args, FindTurns find_turn
         for (std::int64_t h = 0; h < heads.heads; ++h) {
           const std::int64_t at = (t * heads.heads + h) * heads.features;
           float* head = sink.in_place() ? reinterpret_cast<float*>(out) + at : scratch;
-          heads.load(launch.inputs[0].data, bias, t, h, head);
+          heads.load(launch.inputs[0].data, parameter, t, h, head);
           heads.turn(turns, head);
           sink.store(head, out, at, heads.features);
         }
@@ -168,14 +205,31 @@ KernelTraits turn_traits(const PrepareArgs& args) {
   return traits;
 }
 
-Prepared prepare_angles(const PrepareArgs& args, const Rope& op) {
-  Heads heads = make_heads(args.inputs[0], op.angles.style, op.angles.dims / 2);
-  std::size_t next = 1;
-  heads.has_bias = op.has_bias;
-  if (op.has_bias) heads.bias = BlockSource(args.inputs[next++]);
+Preparation preparation_of(const PrepareArgs& args, std::size_t parameter, Preparation::Kind kind,
+                           bool has_parameter, float eps) {
+  Preparation preparation;
+  preparation.kind = kind;
+  preparation.has_parameter = has_parameter;
+  preparation.eps = eps;
+  if (has_parameter) preparation.parameter = BlockSource(args.inputs[parameter]);
+  return preparation;
+}
+Preparation add_bias(const PrepareArgs& args, std::size_t bias, bool has_bias) {
+  using Kind = Preparation::Kind;
+  return preparation_of(args, bias, has_bias ? Kind::bias : Kind::none, has_bias, 0);
+}
+Preparation normalize(const PrepareArgs& args, std::size_t weight, bool has_weight, float eps) {
+  return preparation_of(args, weight, Preparation::Kind::norm, has_weight, eps);
+}
+
+Prepared prepare_angles(const PrepareArgs& args, const RopeAngles& by,
+                        const Preparation& preparation) {
+  Heads heads = make_heads(args.inputs[0], by.style, by.dims / 2);
+  heads.preparation = preparation;
+  std::size_t next = 1 + std::size_t{preparation.has_parameter};
   const std::size_t position = next++;
-  Angles angles{frequencies(op.angles), {}, op.angles.has_factors};
-  if (op.angles.has_factors) angles.factors = BlockSource(args.inputs[next]);
+  Angles angles{frequencies(by), {}, by.has_factors};
+  if (by.has_factors) angles.factors = BlockSource(args.inputs[next]);
   const auto find_turns = [=, index = BlockSource(args.inputs[position])](
                               const Launch& launch, std::int64_t t, Turns& turns) {
     const std::byte* factors = angles.has_factors ? launch.inputs[position + 1].data : nullptr;
@@ -202,7 +256,7 @@ Prepared prepare_table(const PrepareArgs& args, const RopeTable& op) {
   return make_kernel(turn_traits(args), turn_tokens(heads, args, find_turns));
 }
 
-// ---- rope_write_rows: the turned x into a state
+// ---- The same into a state
 
 struct WriteTurned {
   Heads heads;
@@ -210,7 +264,7 @@ struct WriteTurned {
   StateRows rows;
   BlockSource row, position;
   bool rope = true;
-  std::size_t bias_operand = 0, position_operand = 0;
+  std::size_t position_operand = 0;
 
   void token(const Launch& launch, std::int64_t t, Turns& turns) const {
     const std::int32_t number = index_at(row, launch.inputs[2], t);
@@ -221,41 +275,38 @@ struct WriteTurned {
           angles.has_factors ? launch.inputs[position_operand + 1].data : nullptr;
       angles.at(index_at(position, launch.inputs[position_operand], t), factors, turns);
     }
-    const std::byte* bias = heads.has_bias ? launch.inputs[bias_operand].data : nullptr;
+    const std::byte* parameter = heads.preparation.has_parameter ? launch.inputs[3].data : nullptr;
     alignas(64) float head[kMostFeatures];
     for (std::int64_t h = 0; h < heads.heads; ++h) {
-      heads.load(launch.inputs[1].data, bias, t, h, head);
+      heads.load(launch.inputs[1].data, parameter, t, h, head);
       if (rope) heads.turn(turns, head);
       rows.store(head, to, h * heads.features, heads.features);
     }
   }
 };
 
-Prepared prepare_write(const PrepareArgs& args, const RopeWriteRows& op) {
+Prepared prepare_write(const PrepareArgs& args, bool rope, const RopeAngles& by,
+                       const Preparation& preparation) {
   if (!is_contiguous(args.inputs[0])) {
-    return refuse(fmt::format("rope_write_rows: the state must be contiguous, not {}",
+    return refuse(fmt::format("{}: the state must be contiguous, not {}", name(args.op),
                               to_string(args.inputs[0])));
   }
-  WriteTurned kernel{make_heads(args.inputs[1], op.angles.style, op.rope ? op.angles.dims / 2 : 0),
+  WriteTurned kernel{make_heads(args.inputs[1], by.style, rope ? by.dims / 2 : 0),
                      {},
                      StateRows(args.inputs[0]),
                      BlockSource(args.inputs[2]),
                      {},
-                     op.rope};
+                     rope};
   if (!kernel.rows.takes_floats()) {
-    return refuse(fmt::format("rope_write_rows: into {}", to_string(args.inputs[0])));
+    return refuse(fmt::format("{}: into {}", name(args.op), to_string(args.inputs[0])));
   }
-  std::size_t next = 3;
-  if (op.has_bias) {
-    kernel.heads.has_bias = true;
-    kernel.bias_operand = next++;
-    kernel.heads.bias = BlockSource(args.inputs[kernel.bias_operand]);
-  }
-  if (op.rope) {
+  kernel.heads.preparation = preparation;
+  if (rope) {
+    std::size_t next = 3 + std::size_t{preparation.has_parameter};
     kernel.position_operand = next++;
     kernel.position = BlockSource(args.inputs[kernel.position_operand]);
-    kernel.angles = {frequencies(op.angles), {}, op.angles.has_factors};
-    if (op.angles.has_factors) kernel.angles.factors = BlockSource(args.inputs[next]);
+    kernel.angles = {frequencies(by), {}, by.has_factors};
+    if (by.has_factors) kernel.angles.factors = BlockSource(args.inputs[next]);
   }
   KernelTraits traits = state_traits(args);
   traits.honours_extent = true;
@@ -273,11 +324,20 @@ Prepared prepare_write(const PrepareArgs& args, const RopeWriteRows& op) {
 }  // namespace
 
 Prepared prepare_rope(const PrepareArgs& args) {
-  const std::size_t x = std::holds_alternative<RopeWriteRows>(args.op) ? 1 : 0;
+  const std::size_t x = writes_state(args.op) ? 1 : 0;
   if (std::string reason = refusal(args, x); !reason.empty()) return refuse(std::move(reason));
-  if (const auto* op = std::get_if<Rope>(&args.op)) return prepare_angles(args, *op);
   if (const auto* op = std::get_if<RopeTable>(&args.op)) return prepare_table(args, *op);
-  return prepare_write(args, std::get<RopeWriteRows>(args.op));
+  if (const auto* op = std::get_if<Rope>(&args.op)) {
+    return prepare_angles(args, op->angles, add_bias(args, 1, op->has_bias));
+  }
+  if (const auto* op = std::get_if<NormRope>(&args.op)) {
+    return prepare_angles(args, op->angles, normalize(args, 1, op->has_weight, op->eps));
+  }
+  if (const auto* op = std::get_if<NormRopeWriteRows>(&args.op)) {
+    return prepare_write(args, true, op->angles, normalize(args, 3, op->has_weight, op->eps));
+  }
+  const auto& op = std::get<RopeWriteRows>(args.op);
+  return prepare_write(args, op.rope, op.angles, add_bias(args, 3, op.has_bias));
 }
 
 }  // namespace heddle::cpu

@@ -1,4 +1,4 @@
-// Softmax over the last axis, for every floating dtype.
+// Softmax over the last axis, causal softmax too, for every floating dtype.
 #pragma once
 
 #include "device/cpu/kernel.h"

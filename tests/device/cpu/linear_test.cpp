@@ -1,9 +1,46 @@
+#include <algorithm>
 #include <bit>
 
+#include "device/cpu/dwindling.h"
 #include "device/cpu/linear_run.h"
 
 namespace heddle::cpu {
 namespace {
+
+// ---- Chunks
+
+/// When the last of some threads ends that take chunks in order, each as soon as it is free, and
+/// take as long as the chunk has items.
+std::int64_t time_of(const Dwindling& share, std::size_t threads) {
+  std::vector<std::int64_t> free_at(threads, 0);
+  for (std::int64_t chunk = 0; chunk < share.chunks(); ++chunk) {
+    const auto [begin, end] = share.range(chunk);
+    *std::ranges::min_element(free_at) += end - begin;
+  }
+  return *std::ranges::max_element(free_at);
+}
+
+TEST(Dwindling, CoversEverythingOnceAndKeepsNobodyWaiting) {
+  for (const std::int64_t threads : {1, 2, 3, 8, 64}) {
+    for (const std::int64_t least : {1, 2, 7}) {
+      for (std::int64_t count = 0; count < 700; ++count) {
+        const Dwindling share(count, least, threads);
+        std::int64_t next = 0;
+        for (std::int64_t chunk = 0; chunk < share.chunks(); ++chunk) {
+          const auto [begin, end] = share.range(chunk);
+          ASSERT_EQ(begin, next);
+          ASSERT_GT(end, begin);
+          next = end;
+        }
+        ASSERT_EQ(next, count) << threads << " threads, at least " << least;
+        ASSERT_LE(time_of(share, static_cast<std::size_t>(threads)),
+                  (count + threads - 1) / threads + least)
+            << count << " items, " << threads << " threads, at least " << least;
+      }
+    }
+  }
+  EXPECT_LE(Dwindling(9496, 1, 2).chunks(), 24) << "long runs";
+}
 
 constexpr DType kTypes[] = {DType::f32, DType::f16, DType::bf16};
 

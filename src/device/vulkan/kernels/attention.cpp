@@ -66,6 +66,7 @@ std::string operand_problem(const OperandSpec& operand) {
 }
 
 std::string problem_of(const PrepareArgs& args, const Attention& op) {
+  if (op.has_sinks) return "attention: no kernel takes sinks";
   if (std::string why = packed_refusal(args); !why.empty()) return why;
   if (std::string why = narrow_refusal(args, args.outputs[0].spec.dtype); !why.empty()) return why;
   for (const OperandSpec& input : args.inputs) {
