@@ -48,10 +48,13 @@ void for_each_part(Team& team, const MatmulShape& shape, std::int64_t row_block,
 
 // ---- f32, f16 and bf16, with float sums
 
-// A task's most rows and columns: b is packed once for so many rows, and a for so many columns.
-// Their sums, 384 KiB, and what was packed of b, 256 KiB, stay in a second-level cache.
-constexpr std::int64_t kTaskRows = 2 * kRowBlock;
-constexpr std::int64_t kTaskGroups = 8;
+// A task's most rows and columns: b is packed once for so many rows, and a for so many columns. Of
+// the depth a pass takes so many blocks, while a tile's sums stay in the first-level cache. What is
+// packed takes up to 700 KiB, which second-level caches hold.
+constexpr std::int64_t kTaskRows = 4 * kRowBlock;
+constexpr std::int64_t kTaskGroups = 4;
+constexpr std::int64_t kPassBlocks = 4;
+constexpr std::int64_t kPassDepth = kPassBlocks * kDepthBlock;
 // Tasks that can run at once: each has its part of the workspace.
 constexpr std::int64_t kMostSlots = 32;
 // Rows that lie a multiple of so many bytes apart share their places in the caches.
@@ -67,6 +70,9 @@ bool is_direct(const FloatMatmul& m) {
 std::int64_t most_groups(const FloatMatmul& m) {
   return std::min(kTaskGroups, blocks_of(m.shape.columns, kGroupColumns));
 }
+std::int64_t most_pass_blocks(const FloatMatmul& m) {
+  return std::clamp<std::int64_t>(blocks_of(m.shape.depth, kDepthBlock), 1, kPassBlocks);
+}
 
 MatmulOperands operands_of(const Launch& launch) {
   return {launch.inputs[0].data, launch.inputs[1].data, launch.outputs[0].data};
@@ -75,24 +81,36 @@ MatmulOperands operands_of(const Launch& launch) {
 /// A slot's memory, in floats.
 struct FloatScratch {
   float *a, *b, *line, *out;
-  std::int64_t out_stride;
+  std::int64_t out_stride, pass_blocks;
 
   static std::int64_t out_floats(const FloatMatmul& m) {
     if (is_direct(m)) return 0;
     return std::min(kTaskRows, m.shape.rows) * most_groups(m) * kGroupColumns;
   }
+  static std::int64_t a_floats(const FloatMatmul& m) {
+    return most_pass_blocks(m) * kRowBlock * kDepthBlock;
+  }
+  static std::int64_t b_floats(const FloatMatmul& m) {
+    return most_pass_blocks(m) * most_groups(m) * kGroupColumns * kDepthBlock;
+  }
   static std::int64_t floats(const FloatMatmul& m) {
-    return kRowBlock * kDepthBlock + most_groups(m) * kGroupColumns * kDepthBlock +
-           kPanel * kDepthBlock + out_floats(m);
+    return a_floats(m) + b_floats(m) + kPanel * kDepthBlock + out_floats(m);
   }
   FloatScratch(const FloatMatmul& m, float* memory)
       : a(memory),
-        b(a + kRowBlock * kDepthBlock),
-        line(b + most_groups(m) * kGroupColumns * kDepthBlock),
+        b(a + a_floats(m)),
+        line(b + b_floats(m)),
         out(line + kPanel * kDepthBlock),
-        out_stride(most_groups(m) * kGroupColumns) {}
+        out_stride(most_groups(m) * kGroupColumns),
+        pass_blocks(most_pass_blocks(m)) {}
+  /// For products of kGroupColumns columns and kRowBlock rows at most.
   explicit FloatScratch(MatmulScratch& one)
-      : a(one.a), b(one.b), line(one.line), out(one.out), out_stride(kGroupColumns) {}
+      : a(one.a),
+        b(one.b),
+        line(one.line),
+        out(one.out),
+        out_stride(kGroupColumns),
+        pass_blocks(1) {}
 };
 
 struct Packed {
@@ -130,9 +148,9 @@ Packed pack_b(const FloatMatmul& m, const std::byte* b, const MatmulPart& part, 
   return {to, kPanel, kPanel * kDepthBlock};
 }
 
-/// Rows of a as floats, for terms [k, k + depth).
+/// Rows of a as floats, for terms [k, k + depth); into `to` unless they can be read where they lie.
 Packed pack_a(const FloatMatmul& m, const std::byte* a, const MatmulPart& part, std::int64_t k,
-              std::int64_t depth, const FloatScratch& scratch) {
+              std::int64_t depth, float* to, float* line) {
   const MatmulShape& s = m.shape;
   const auto item = static_cast<std::int64_t>(m.item_bytes);
   const auto at = [&](std::int64_t row, std::int64_t term) {
@@ -143,15 +161,15 @@ Packed pack_a(const FloatMatmul& m, const std::byte* a, const MatmulPart& part, 
     const bool crowded = s.a_row * item % kCrowdedStride == 0 && part.rows > kRowsWithoutPacking;
     if (is_direct(m) && !crowded) return {reinterpret_cast<const float*>(at(0, 0)), s.a_row};
     for (std::int64_t r = 0; r < part.rows; ++r) {
-      m.decode(at(r, 0), depth, scratch.a + r * kDepthBlock);
+      m.decode(at(r, 0), depth, to + r * kDepthBlock);
     }
-    return {scratch.a, kDepthBlock};
+    return {to, kDepthBlock};
   }
   for (std::int64_t i = 0; i < depth; ++i) {
-    m.decode(at(0, i), part.rows, scratch.line);
-    for (std::int64_t r = 0; r < part.rows; ++r) scratch.a[r * kDepthBlock + i] = scratch.line[r];
+    m.decode(at(0, i), part.rows, line);
+    for (std::int64_t r = 0; r < part.rows; ++r) to[r * kDepthBlock + i] = line[r];
   }
-  return {scratch.a, kDepthBlock};
+  return {to, kDepthBlock};
 }
 
 template <class T>
@@ -164,36 +182,50 @@ void store_halves(const float* from, std::int64_t from_stride, const MatmulPart&
   }
 }
 
-/// Adds terms [k, k + depth) to all sums of a task.
-void multiply_block(const FloatMatmul& m, const MatmulOperands& operands, const MatmulPart& task,
-                    std::int64_t k, std::int64_t depth, float* out, std::int64_t out_stride,
-                    const FloatScratch& scratch) {
-  Packed groups[kTaskGroups];
+/// Adds terms [begin, end), a pass of them, to all sums of a task.
+void multiply_pass(const FloatMatmul& m, const MatmulOperands& operands, const MatmulPart& task,
+                   std::int64_t begin, std::int64_t end, float* out, std::int64_t out_stride,
+                   const FloatScratch& scratch) {
+  Packed groups[kTaskGroups][kPassBlocks], rows_of_a[kPassBlocks];
+  const auto for_each_block = [&](const auto& body) {
+    std::int64_t k = begin;
+    do {  // even a sum of no terms must be written
+      body((k - begin) / kDepthBlock, k, std::min(kDepthBlock, end - k));
+      k += kDepthBlock;
+    } while (k < end);
+  };
   for (std::int64_t c = 0; c < task.columns; c += kGroupColumns) {
     MatmulPart group = task;
     group.column += c;
     group.columns = std::min(kGroupColumns, task.columns - c);
-    groups[c / kGroupColumns] =
-        pack_b(m, operands.b, group, k, depth, scratch.b + c * kDepthBlock, scratch.line);
+    for_each_block([&](std::int64_t block, std::int64_t k, std::int64_t depth) {
+      float* to = scratch.b + (c * scratch.pass_blocks + block * kGroupColumns) * kDepthBlock;
+      groups[c / kGroupColumns][block] = pack_b(m, operands.b, group, k, depth, to, scratch.line);
+    });
   }
   for (std::int64_t r = 0; r < task.rows; r += kRowBlock) {
     MatmulPart rows = task;
     rows.row += r;
     rows.rows = std::min(kRowBlock, task.rows - r);
-    const Packed a = pack_a(m, operands.a, rows, k, depth, scratch);
+    for_each_block([&](std::int64_t block, std::int64_t k, std::int64_t depth) {
+      rows_of_a[block] = pack_a(m, operands.a, rows, k, depth,
+                                scratch.a + block * kRowBlock * kDepthBlock, scratch.line);
+    });
     for (std::int64_t c = 0; c < task.columns; c += kGroupColumns) {
-      const Packed& b = groups[c / kGroupColumns];
-      m.loops->tile({.x = a.data,
-                     .x_stride = a.stride,
-                     .rows = rows.rows,
-                     .w = b.data,
-                     .step = b.stride,
-                     .panel = b.panel,
-                     .depth = depth,
-                     .columns = std::min(kGroupColumns, task.columns - c),
-                     .out = out + r * out_stride + c,
-                     .out_stride = out_stride,
-                     .scales = k > 0 ? kOnes : nullptr});
+      for_each_block([&](std::int64_t block, std::int64_t k, std::int64_t depth) {
+        const Packed &a = rows_of_a[block], &b = groups[c / kGroupColumns][block];
+        m.loops->tile({.x = a.data,
+                       .x_stride = a.stride,
+                       .rows = rows.rows,
+                       .w = b.data,
+                       .step = b.stride,
+                       .panel = b.panel,
+                       .depth = depth,
+                       .columns = std::min(kGroupColumns, task.columns - c),
+                       .out = out + r * out_stride + c,
+                       .out_stride = out_stride,
+                       .scales = k > 0 ? kOnes : nullptr});
+      });
     }
   }
 }
@@ -205,9 +237,9 @@ void multiply_task(const FloatMatmul& m, const MatmulOperands& operands, const M
   const std::int64_t stride = is_direct(m) ? s.columns : scratch.out_stride;
   float* out = is_direct(m) ? reinterpret_cast<float*>(operands.out) + offset : scratch.out;
   std::int64_t k = 0;
-  do {  // even a sum of no terms must be written
-    multiply_block(m, operands, task, k, std::min(kDepthBlock, s.depth - k), out, stride, scratch);
-    k += kDepthBlock;
+  do {
+    multiply_pass(m, operands, task, k, std::min(k + kPassDepth, s.depth), out, stride, scratch);
+    k += kPassDepth;
   } while (k < s.depth);
   if (m.dtype == DType::f16) {
     store_halves(out, stride, task, reinterpret_cast<f16*>(operands.out) + offset, s.columns);
@@ -225,12 +257,13 @@ void multiply_part(const FloatMatmul& matmul, const MatmulOperands& operands,
 
 namespace {
 
-/// Tasks as large as they can be while a team's threads have a few each. No result depends on it.
+/// Tasks as large as they can be while each of a team's threads has enough of them to end with the
+/// others. No result depends on it.
 struct Cut {
   std::int64_t rows, groups, row_tasks = 0, column_tasks = 0, count = 0;
 
   Cut(const FloatMatmul& m, std::int64_t threads) : rows(kTaskRows), groups(most_groups(m)) {
-    constexpr std::int64_t kTasksEach = 4;
+    constexpr std::int64_t kTasksEach = 12;
     set(m.shape);
     while (count < kTasksEach * threads && (rows > kRowBlock || groups > 1)) {
       const bool by_rows = rows / kRowBlock >= groups || groups == 1;
