@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/team.h"
 #include "device/cpu_levels.h"
 #include "support/allocations.h"
 #include "tensor/format.h"
@@ -580,6 +581,8 @@ int allocations_of(const Op& op, const std::vector<Tensor>& inputs) {
 }
 
 TEST(LinearAlgebra, KernelsAllocateNothing) {
+  Team team(2);
+  const TeamScope scope(team);
   Random random(17);
   const Tensor a = symmetric(DType::f32, {3, 20, 20}, random);
   for (const FactorKind kind :
