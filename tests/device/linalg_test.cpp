@@ -2,7 +2,9 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/team.h"
 #include "device/cpu_levels.h"
+#include "support/allocations.h"
 #include "tensor/format.h"
 
 namespace heddle::test {
@@ -542,6 +544,64 @@ TEST(ComplexMatmul, BatchesBroadcast) {
   expect_rows_alone(cpu_device(), Matmul{},
                     {random_tensor(DType::complex64, {7, 40}, random),
                      random_tensor(DType::complex64, {40, 66}, random)});
+}
+
+// ---- All of them
+
+View in_memory(const Tensor& tensor) {
+  const Ref<Buffer> buffer = cpu_device().allocate(tensor.bytes.size());
+  std::memcpy(buffer->host(), tensor.bytes.data(), tensor.bytes.size());
+  return {buffer, 0, tensor.operand};
+}
+
+/// Allocations while the kernel runs.
+int allocations_of(const Op& op, const std::vector<Tensor>& inputs) {
+  std::vector<OperandSpec> operands;
+  std::vector<TensorSpec> specs;
+  std::vector<View> in, out;
+  for (const Tensor& input : inputs) {
+    operands.push_back(input.operand);
+    specs.push_back(input.operand.spec);
+    in.push_back(in_memory(input));
+  }
+  const std::vector<OperandSpec> results = output_operands(op, infer(op, specs));
+  for (const OperandSpec& result : results) {
+    out.push_back(in_memory({result, std::vector<std::byte>(span_bytes(result))}));
+  }
+  const Prepared prepared = cpu_device().prepare(op, operands, results);
+  const auto bytes = static_cast<std::int64_t>(prepared.kernel->traits().workspace_bytes);
+  const OperandSpec workspace = OperandSpec::contiguous({DType::u8, {bytes}});
+  const View room = in_memory({workspace, std::vector<std::byte>(static_cast<std::size_t>(bytes))});
+  const Ref<Stream> stream = cpu_device().default_stream();
+  const View none;
+  stream->submit()->wait();  // makes what the process makes once
+  const AllocationCount count;
+  stream->encode(prepared.kernel, in, out, room, none);
+  return count.so_far();
+}
+
+TEST(LinearAlgebra, KernelsAllocateNothing) {
+  Team team(2);
+  const TeamScope scope(team);
+  Random random(17);
+  const Tensor a = symmetric(DType::f32, {3, 20, 20}, random);
+  for (const FactorKind kind :
+       {FactorKind::cholesky, FactorKind::qr, FactorKind::svd, FactorKind::eigh, FactorKind::eig,
+        FactorKind::lu, FactorKind::inverse, FactorKind::triangular_inverse}) {
+    EXPECT_EQ(allocations_of(Factor{kind}, {a}), 0) << to_string(kind);
+  }
+  EXPECT_EQ(allocations_of(Solve{}, {a, a}), 0);
+  for (const FftKind kind : kFfts) {
+    for (const std::int64_t n : {12, 14, 106, 211}) {
+      const TensorSpec spec = fft_input(kind, {0, 9}, 0, n);
+      EXPECT_EQ(allocations_of(Fft{kind, 0, n}, {random_tensor(spec.dtype, spec.shape, random)}), 0)
+          << to_string(kind) << " of " << n;
+    }
+  }
+  EXPECT_EQ(allocations_of(Hadamard{}, {random_tensor(DType::f16, {5, 24}, random)}), 0);
+  EXPECT_EQ(allocations_of(Matmul{}, {random_tensor(DType::complex64, {9, 9}, random),
+                                      random_tensor(DType::complex64, {9, 9}, random)}),
+            0);
 }
 
 }  // namespace
