@@ -54,7 +54,6 @@ void for_each_part(Team& team, const MatmulShape& shape, std::int64_t row_block,
 constexpr std::int64_t kTaskRows = 4 * kRowBlock;
 constexpr std::int64_t kTaskGroups = 4;
 constexpr std::int64_t kPassBlocks = 4;
-constexpr std::int64_t kPassDepth = kPassBlocks * kDepthBlock;
 // Tasks that can run at once: each has its part of the workspace.
 constexpr std::int64_t kMostSlots = 32;
 // Rows that lie a multiple of so many bytes apart share their places in the caches.
@@ -236,10 +235,11 @@ void multiply_task(const FloatMatmul& m, const MatmulOperands& operands, const M
   const std::int64_t offset = (task.batch * s.rows + task.row) * s.columns + task.column;
   const std::int64_t stride = is_direct(m) ? s.columns : scratch.out_stride;
   float* out = is_direct(m) ? reinterpret_cast<float*>(operands.out) + offset : scratch.out;
+  const std::int64_t pass = scratch.pass_blocks * kDepthBlock;
   std::int64_t k = 0;
   do {
-    multiply_pass(m, operands, task, k, std::min(k + kPassDepth, s.depth), out, stride, scratch);
-    k += kPassDepth;
+    multiply_pass(m, operands, task, k, std::min(k + pass, s.depth), out, stride, scratch);
+    k += pass;
   } while (k < s.depth);
   if (m.dtype == DType::f16) {
     store_halves(out, stride, task, reinterpret_cast<f16*>(operands.out) + offset, s.columns);
