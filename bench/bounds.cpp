@@ -1,16 +1,15 @@
 #include "bounds.h"
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <stdexcept>
 
 #include "device/cpu/isa.h"
 #include "measure.h"
 
 #if defined(__x86_64__)
-#include <cpuid.h>
 #include <immintrin.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 #endif
 
 namespace heddle::bench {
@@ -87,6 +86,20 @@ constexpr Loop loop_of(void (*run)(), double operations_of_a_step) {
   }
 }
 
+[[gnu::target("avx512f,avx512bf16")]] void pairs_avx512() {
+  __m512bh ones;
+  std::memset(&ones, 0, sizeof ones);
+  __m512 sums[kSums];
+  for (__m512& sum : sums) sum = _mm512_setzero_ps();
+  for (std::int64_t i = 0; i < kSteps; ++i) {
+#pragma GCC unroll 12
+    for (__m512& sum : sums) {
+      sum = _mm512_dpbf16_ps(sum, ones, ones);
+      __asm__ volatile("" : "+v"(sum));
+    }
+  }
+}
+
 [[gnu::target("avx512f,avx512vnni")]] void bytes_avx512() {
   const __m512i ones = _mm512_set1_epi8(1);
   __m512i sums[kSums];
@@ -121,13 +134,30 @@ struct alignas(64) TileConfig {
   std::uint8_t rows[16] = {};
 };
 
-/// Four sums of 16 by 16, of operands that are zeros.
-[[gnu::target("amx-tile,amx-int8")]] void tiles() {
+TileConfig whole_tiles() {
   TileConfig config;
   for (int tile = 0; tile < 8; ++tile) {
     config.row_bytes[tile] = 64;
     config.rows[tile] = 16;
   }
+  return config;
+}
+
+/// Four sums of 16 by 16, of operands that are zeros.
+[[gnu::target("amx-tile,amx-bf16")]] void pair_tiles() {
+  const TileConfig config = whole_tiles();
+  _tile_loadconfig(&config);
+  for (std::int64_t i = 0; i < kSteps / 16; ++i) {
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+  }
+  _tile_release();
+}
+
+[[gnu::target("amx-tile,amx-int8")]] void byte_tiles() {
+  const TileConfig config = whole_tiles();
   _tile_loadconfig(&config);
   for (std::int64_t i = 0; i < kSteps / 16; ++i) {
     _tile_dpbssd(0, 4, 6);
@@ -138,31 +168,27 @@ struct alignas(64) TileConfig {
   _tile_release();
 }
 
-/// Linux lets a process use tiles once it has asked.
-bool may_use_tiles() {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  constexpr unsigned kTile = 1u << 24, kTileInt8 = 1u << 25;  // CPUID 7, EDX
-  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
-  if ((d & kTile) == 0 || (d & kTileInt8) == 0) return false;
-  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM
-  return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
-}
-
 std::optional<Loop> loop_for(Arithmetic arithmetic) {
   const cpu::Isa isa = cpu::isa();
+  constexpr double kTileSteps = static_cast<double>(kSteps / 16) * 4 * 2 * 16 * 16;
   switch (arithmetic) {
     case Arithmetic::f32:
-      if (isa == cpu::Isa::avx512) return loop_of(fused_avx512, 2 * 16);
-      return isa == cpu::Isa::avx2 ? loop_of(fused_avx2, 2 * 8) : loop_of(plain_sse, 2 * 4);
+      if (isa >= cpu::Isa::avx512) return loop_of(fused_avx512, 2 * 16);
+      return isa >= cpu::Isa::avx2 ? loop_of(fused_avx2, 2 * 8) : loop_of(plain_sse, 2 * 4);
     case Arithmetic::int8:
-      if (isa == cpu::Isa::avx512) return loop_of(bytes_avx512, 2 * 64);
-      return isa == cpu::Isa::avx2 ? std::optional(loop_of(bytes_avx2, 2 * 32)) : std::nullopt;
+      if (isa >= cpu::Isa::avx512) return loop_of(bytes_avx512, 2 * 64);
+      return isa >= cpu::Isa::avx2 ? std::optional(loop_of(bytes_avx2, 2 * 32)) : std::nullopt;
+    case Arithmetic::bf16:
+      if (isa < cpu::Isa::avx512 || !cpu::has_avx512_bf16()) return std::nullopt;
+      return loop_of(pairs_avx512, 2 * 32);
+    case Arithmetic::bf16_tile:
+      if (isa < cpu::Isa::amx) return std::nullopt;
+      return Loop{pair_tiles, kTileSteps * 32};
     case Arithmetic::int8_tile:
       break;
   }
-  static const bool allowed = may_use_tiles();
-  if (isa != cpu::Isa::avx512 || !allowed) return std::nullopt;
-  return Loop{tiles, static_cast<double>(kSteps / 16) * 4 * 2 * 16 * 16 * 64};
+  if (isa < cpu::Isa::amx) return std::nullopt;
+  return Loop{byte_tiles, kTileSteps * 64};
 }
 
 #else
@@ -187,6 +213,64 @@ std::optional<Loop> loop_for(Arithmetic arithmetic) {
 #endif
 
 }  // namespace
+
+namespace {
+
+using Offsets = std::span<const std::int64_t>;
+
+/// Rows [begin, end), of a size known to the compiler. The next ones are fetched meanwhile.
+template <std::size_t kBytes>
+void copy_rows(std::byte* table, Offsets offsets, std::byte* packed, bool back, std::int64_t begin,
+               std::int64_t end) {
+  constexpr std::int64_t kAhead = std::clamp<std::int64_t>(4096 / kBytes, 1, 16);
+  for (std::int64_t i = begin; i < end; ++i) {
+    std::byte* row = table + offsets[static_cast<std::size_t>(i)];
+    if (i + kAhead < end) {
+      const std::byte* next = table + offsets[static_cast<std::size_t>(i + kAhead)];
+      for (std::size_t at = 0; at < std::min<std::size_t>(kBytes, 256); at += 64) {
+        __builtin_prefetch(next + at);
+      }
+    }
+    std::byte* other = packed + i * static_cast<std::int64_t>(kBytes);
+    std::memcpy(back ? row : other, back ? other : row, kBytes);
+  }
+}
+
+}  // namespace
+
+double row_seconds(Team& team, const std::byte* from, Offsets offsets, std::size_t bytes,
+                   std::byte* to, bool back) {
+  const auto copy = [&]() -> decltype(&copy_rows<64>) {
+    switch (bytes) {
+      case 4:
+        return copy_rows<4>;
+      case 64:
+        return copy_rows<64>;
+      case 256:
+        return copy_rows<256>;
+      case 1024:
+        return copy_rows<1024>;
+      case 4096:
+        return copy_rows<4096>;
+      default:
+        throw std::runtime_error("rows of another size");
+    }
+  }();
+  const auto count = static_cast<std::int64_t>(offsets.size());
+  return seconds([&] {
+    team.parallel_for(count, std::max<std::int64_t>(1, 65536 / static_cast<std::int64_t>(bytes)),
+                      [&](std::int64_t begin, std::int64_t end) {
+                        copy(const_cast<std::byte*>(from), offsets, to, back, begin, end);
+                      });
+  });
+}
+
+double sort_seconds(std::span<const float> values) {
+  std::vector<float> copy(values.begin(), values.end());
+  const double taken = seconds([&] { std::sort(copy.begin(), copy.end()); });
+  sink = static_cast<std::uint64_t>(copy.front());
+  return taken;
+}
 
 double read_seconds(Team& team, std::span<const std::byte> bytes) {
   const auto* words = reinterpret_cast<const std::uint64_t*>(bytes.data());
@@ -220,8 +304,12 @@ const char* name_of(Arithmetic arithmetic) {
   switch (arithmetic) {
     case Arithmetic::f32:
       return "f32";
+    case Arithmetic::bf16:
+      return "bf16";
     case Arithmetic::int8:
       return "int8";
+    case Arithmetic::bf16_tile:
+      return "bf16 tiles";
     case Arithmetic::int8_tile:
       break;
   }

@@ -2,17 +2,21 @@
 //
 // A bound is measured by this program, in turns with the kernel, as a machine's rates swing within
 // minutes; times and ratios are medians of the turns. "read": reading what the kernel reads.
-// "copy": copying as many bytes as it reads and writes. "f32", "int8": as many operations at the
-// rate of registers alone; quantised weights are held against the best that multiplies bytes or
-// floats here, AMX tiles included.
+// "copy": copying as many bytes as it reads and writes. "f32", "bf16", "int8": as many operations
+// at the rate of registers alone; quantised weights are held against the best that multiplies bytes
+// or floats here, AMX tiles included, and others, with HEDDLE_MATMUL=bf16, against the best for
+// bf16. "rows": copying rows of the same size to or from the same places. "sort": std::sort of the
+// same numbers, shared among the threads without loss.
 //
 //   kernels_bench [-t THREADS] [-r TURNS] [WORDS]    cases whose line holds all words
 #include <fmt/format.h>
 
 #include <cstdlib>
 #include <numeric>
+#include <random>
 #include <string>
 
+#include "base/settings.h"
 #include "base/system.h"
 #include "bounds.h"
 #include "cpu_work.h"
@@ -28,7 +32,7 @@ constexpr DType kWeightTypes[] = {DType::f32,  DType::f16,    DType::bf16,  DTyp
                                   DType::q2_K, DType::q3_K,   DType::q4_K,  DType::q5_K,
                                   DType::q6_K, DType::iq4_nl, DType::iq4_xs};
 
-enum class Bound { read, copy, f32, int8 };
+enum class Bound { read, copy, f32, bf16, int8, rows, std_sort };
 
 struct Case {
   std::string kernel, shape;
@@ -38,6 +42,9 @@ struct Case {
   /// Bytes or operations; 0: the bytes of all inputs ("read"), and of the outputs too ("copy").
   double amount = 0;
   bool in_place = false;
+  /// "rows": how many bytes a row has, and whether they are written, not read, anywhere.
+  std::int64_t row = 0;
+  bool written = false;
 
   std::string line() const { return fmt::format("{:<22} {:<38}", kernel, shape); }
 };
@@ -69,7 +76,8 @@ void add_products(std::vector<Case>& cases) {
            amount});
     };
     for (const std::int64_t rows : {1, 4, 8}) add(rows, columns, Bound::read, 0);
-    add(kManyRows, kManyColumns, is_block(dtype) ? Bound::int8 : Bound::f32,
+    const Bound plain = settings().matmul == "bf16" ? Bound::bf16 : Bound::f32;
+    add(kManyRows, kManyColumns, is_block(dtype) ? Bound::int8 : plain,
         2.0 * kManyRows * kManyColumns * kDepth);
   }
   constexpr std::int64_t kSide = 1024;
@@ -187,6 +195,16 @@ void add_elementwise(std::vector<Case>& cases) {
     add("select" + type, Select{}, {flags, big, big});
   }
   const TensorSpec numbers{DType::f32, {kBytes / 4}};
+  for (int kind = 0; kind <= static_cast<int>(UnaryKind::arcsinh); ++kind) {
+    const auto unary = static_cast<UnaryKind>(kind);
+    using enum UnaryKind;  // inputs are from 1/2 to 3/2, where these are not numbers throughout
+    if (unary == arcsin || unary == arccos || unary == erfinv) continue;
+    add(fmt::format("unary {}", to_string(unary)), Unary{unary}, {numbers});
+  }
+  for (int kind = 0; kind <= static_cast<int>(BinaryKind::logical_or); ++kind) {
+    const auto binary = static_cast<BinaryKind>(kind);
+    add(fmt::format("binary {}", to_string(binary)), Binary{binary}, {numbers, numbers});
+  }
   add("gated_multiply f32", GatedMultiply{}, {numbers, numbers});
   for (const DType half : {DType::f16, DType::bf16}) {
     add("cast f32 to " + name_of_type(half), Cast{half}, {numbers});
@@ -214,7 +232,17 @@ void add_reductions(std::vector<Case>& cases) {
   add("max, last axis", Reduce{ReduceKind::max, {1}}, rows, Bound::read);
   add("arg_reduce, last axis", ArgReduce{ArgReduceKind::max, 1}, rows, Bound::read);
   add("top_k 40", TopK{40}, {128, kVocabulary}, Bound::read);
-  add("scan sum", Scan{ScanKind::sum, 1}, rows, Bound::copy);
+  for (const ReduceKind kind :
+       {ReduceKind::mean, ReduceKind::min, ReduceKind::prod, ReduceKind::all, ReduceKind::any}) {
+    add(fmt::format("{}, last axis", to_string(kind)), Reduce{kind, {1}}, rows, Bound::read);
+    add(fmt::format("{}, first axis", to_string(kind)), Reduce{kind, {0}}, rows, Bound::read);
+  }
+  add("sum, all", Reduce{ReduceKind::sum, {0, 1}}, rows, Bound::read);
+  for (int kind = 0; kind <= static_cast<int>(ScanKind::logaddexp); ++kind) {
+    const auto scan = static_cast<ScanKind>(kind);
+    add(fmt::format("scan {}", to_string(scan)), Scan{scan, 1}, rows, Bound::copy);
+    add(fmt::format("scan {}, first axis", to_string(scan)), Scan{scan, 0}, rows, Bound::copy);
+  }
   add("softmax", Softmax{}, rows, Bound::copy);
 }
 
@@ -266,6 +294,50 @@ void add_gathers(std::vector<Case>& cases) {
   }
 }
 
+std::vector<std::int32_t> random_numbers(std::int64_t count, std::int32_t limit) {
+  std::mt19937 random(1);
+  std::vector<std::int32_t> values(static_cast<std::size_t>(count));
+  for (std::int32_t& value : values) value = static_cast<std::int32_t>(random() % limit);
+  return values;
+}
+
+/// Rows anywhere in a table that is beyond the caches.
+void add_slices(std::vector<Case>& cases) {
+  constexpr std::int64_t kTable = std::int64_t{256} << 20, kMoved = std::int64_t{64} << 20;
+  for (const std::int64_t row : {4, 64, 256, 1024, 4096}) {
+    const std::int64_t width = row / 4, rows = kTable / row;
+    const std::int64_t count = std::min<std::int64_t>(kMoved / row, 4 << 20);
+    const Input table = floats({rows, width}), updates = floats({count, 1, width});
+    const Input ids{
+        {DType::i32, {count}}, random_numbers(count, static_cast<std::int32_t>(rows)), false};
+    const std::string shape = fmt::format("{} rows of {} bytes", count, row);
+    const auto add = [&](const std::string& name, Op op, std::vector<Input> inputs, bool written) {
+      cases.push_back({name, shape, std::move(op), std::move(inputs), Bound::rows});
+      cases.back().row = row;
+      cases.back().written = cases.back().in_place = written;
+    };
+    add("gather_rows slices", GatherRows{}, {table, ids}, false);
+    add("gather slices", Gather{{0}, {1, width}}, {table, ids}, false);
+    add("scatter slices", Scatter{ScatterKind::none, {0}}, {table, ids, updates}, true);
+    add("scatter_add slices", Scatter{ScatterKind::sum, {0}}, {table, ids, updates}, true);
+  }
+}
+
+void add_order(std::vector<Case>& cases) {
+  const auto add = [&](const std::string& name, Op op, DType dtype, const Shape& shape) {
+    // Any bits below infinity's are a number.
+    const Input x{{dtype, shape}, random_numbers(elements(shape), 0x7f00'0000), false};
+    cases.push_back({name, to_string(shape), std::move(op), {x}, Bound::std_sort});
+  };
+  for (const Shape& shape : {Shape{4096, 1000}, Shape{4 << 20}}) {
+    add("sort f32", Sort{SortKind::sort}, DType::f32, shape);
+    add("sort i32", Sort{SortKind::sort}, DType::i32, shape);
+    add("argsort f32", Sort{SortKind::argsort}, DType::f32, shape);
+    add("top_k all", TopK{shape.back()}, DType::f32, shape);
+    add("top_k half", TopK{shape.back() / 2}, DType::f32, shape);
+  }
+}
+
 // ---- Measuring
 
 class Measurement {
@@ -278,6 +350,10 @@ class Measurement {
     bytes_ = static_cast<double>(work_.input_bytes()) +
              (c.bound == Bound::copy ? static_cast<double>(work_.output_bytes()) : 0);
     if (c.bound == Bound::copy) target_.resize(copied().size());
+    if (c.bound == Bound::rows) {
+      for (const std::int32_t id : c.inputs[1].integers) offsets_.push_back(id * c.row);
+      if (c.written) target_.resize(offsets_.size() * static_cast<std::size_t>(c.row));
+    }
   }
 
   /// Seconds of one run.
@@ -303,19 +379,40 @@ class Measurement {
         return amount * copy_seconds(team_, from, target_.data()) /
                (2 * static_cast<double>(from.size()));
       }
+      case Bound::rows: {
+        std::byte* packed = case_.written ? target_.data() : work_.output(0).data();
+        return row_seconds(team_, work_.input(0).data(), offsets_,
+                           static_cast<std::size_t>(case_.row), packed, case_.written);
+      }
+      case Bound::std_sort: {
+        const auto* values = reinterpret_cast<const float*>(work_.input(0).data());
+        const Shape& shape = case_.inputs[0].spec.shape;
+        const std::int64_t count = elements(shape), length = shape.back();
+        const auto sample = std::min<std::int64_t>(count, std::max<std::int64_t>(length, 1 << 20));
+        double taken = 0;
+        for (std::int64_t at = 0; at < sample; at += length) {
+          taken += sort_seconds({values + at, static_cast<std::size_t>(length)});
+        }
+        return taken * static_cast<double>(count) / static_cast<double>(sample) / team_.size();
+      }
       case Bound::f32:
-        return amount / *arithmetic_rate(team_, Arithmetic::f32);
+        return amount / best_rate({Arithmetic::f32});
+      case Bound::bf16:
+        return amount / best_rate({Arithmetic::f32, Arithmetic::bf16, Arithmetic::bf16_tile});
       case Bound::int8:
         break;
     }
-    double rate = 0;
-    for (const Arithmetic arithmetic : {Arithmetic::f32, Arithmetic::int8, Arithmetic::int8_tile}) {
-      rate = std::max(rate, arithmetic_rate(team_, arithmetic).value_or(0));
-    }
-    return amount / rate;
+    return amount / best_rate({Arithmetic::f32, Arithmetic::int8, Arithmetic::int8_tile});
   }
 
  private:
+  double best_rate(std::initializer_list<Arithmetic> candidates) const {
+    double rate = 0;
+    for (const Arithmetic arithmetic : candidates) {
+      rate = std::max(rate, arithmetic_rate(team_, arithmetic).value_or(0));
+    }
+    return rate;
+  }
   std::span<const std::byte> largest() const {
     std::span<const std::byte> most;
     for (std::size_t i = 0; i < case_.inputs.size(); ++i) {
@@ -333,6 +430,7 @@ class Measurement {
   Team& team_;
   CpuWork work_;
   std::vector<std::byte> target_;
+  std::vector<std::int64_t> offsets_;  // of "rows"
   double bytes_ = 0;
   int runs_ = 1;
 };
@@ -345,6 +443,12 @@ const char* name_of_bound(Bound bound) {
       return "copy";
     case Bound::f32:
       return "f32";
+    case Bound::rows:
+      return "rows";
+    case Bound::std_sort:
+      return "sort";
+    case Bound::bf16:
+      return "bf16";
     case Bound::int8:
       break;
   }
@@ -375,7 +479,7 @@ void print_machine(Team& team) {
   }
   fmt::print("{}, {} threads: read {:.1f} GB/s, copy {:.1f} GB/s (read and written)",
              processor_name(), team.size(), median(reads) / 1e9, median(copies) / 1e9);
-  for (const Arithmetic arithmetic : {Arithmetic::f32, Arithmetic::int8, Arithmetic::int8_tile}) {
+  for (const Arithmetic arithmetic : kArithmetic) {
     std::vector<double> rates;
     for (int i = 0; i < 9; ++i) rates.push_back(arithmetic_rate(team, arithmetic).value_or(0));
     if (median(rates) > 0)
@@ -414,6 +518,8 @@ int run(const Arguments& arguments) {
   add_reductions(cases);
   add_norms_and_rope(cases);
   add_gathers(cases);
+  add_slices(cases);
+  add_order(cases);
   Team team(arguments.threads);
   const TeamScope scope(team);
   print_machine(team);

@@ -83,6 +83,7 @@ int bench(const BenchArguments& arguments) {
   Progress progress;
   progress.show("opening the model");
   const std::shared_ptr<const llm::Model> model = open_model(arguments.model.path);
+  show_packing(*model, progress);
   std::vector<BenchTest> tests = tests_of(arguments, model->config().n_ctx_train);
   llm::ContextOptions options = context_options(arguments.model);
   for (const BenchTest& test : tests) {

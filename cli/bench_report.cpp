@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "base/settings.h"
 #include "base/system.h"
 #include "cli/device_report.h"
 #include "cli/model.h"
@@ -84,6 +85,7 @@ Json to_json(const llm::Context& context, const BenchTest& test) {
           {"type_k", to_string(options.kv_type)},
           {"type_v", to_string(options.kv_type)},
           {"lazy", options.lazy},
+          {"matmul", settings().matmul},
           {"n_prompt", test.n_prompt},
           {"n_gen", test.n_gen},
           {"test_time", test.time},
@@ -118,7 +120,8 @@ std::string bench_table(const llm::Context& context, const std::vector<BenchTest
         device_names(context), context.options().threads, to_string(context.options().kv_type),
         test_name(test), fmt::format("{:.2f} ± {:.2f}", speed.mean, speed.deviation));
   }
-  return table + fmt::format("\n{}, heddle {}\n", processor_name(), HEDDLE_VERSION);
+  return table + fmt::format("\n{}, heddle {}\n{}", processor_name(), HEDDLE_VERSION,
+                             precision_text(context));
 }
 
 std::string bench_json(const llm::Context& context, const std::vector<BenchTest>& tests) {

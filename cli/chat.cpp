@@ -65,6 +65,7 @@ ChatProgram::ChatProgram(const ChatArguments& arguments)
       settings_(arguments.settings.values) {
   progress_.show("opening the model");
   model_ = open_model(arguments.model.path);
+  show_packing(*model_, progress_);
   llm::ChatFormat format = format_of(model_, arguments.template_path);
   context_ = std::make_unique<llm::Context>(model_, context_options(arguments.model));
   warm(*context_);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/settings.h"
 #include "cli/output.h"
 #include "exec/plan.h"
 
@@ -76,6 +77,15 @@ std::string splits_of_step(llm::Context& context, std::int64_t tokens) {
                      splits_text(context.plan_for(together)));
 }
 
+std::string precision_text(const llm::Context& context) {
+  const std::vector<Device*> devices = devices_of(context);
+  const bool on_cpu = std::ranges::find(devices, &cpu_device()) != devices.end();
+  if (!on_cpu || settings().matmul == "exact") return "";
+  return fmt::format(
+      "on the cpu products with f16, bf16 and f32 weights round to {} (HEDDLE_MATMUL)\n",
+      settings().matmul);
+}
+
 DeviceReport::DeviceReport(const llm::Context& context)
     : context_(context), host_ops_before_(context.host_ops()) {
   for (Device* device : devices_of(context)) {
@@ -90,7 +100,8 @@ std::string DeviceReport::text() const {
   if (!on_host.empty()) {
     text += fmt::format("on the cpu though another device was asked for: {}\n", text_of(on_host));
   }
-  return text.empty() ? "no device but the cpu took part\n" : text;
+  if (text.empty()) text = "no device but the cpu took part\n";
+  return text + precision_text(context_);
 }
 
 }  // namespace heddle::cli

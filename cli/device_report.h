@@ -18,11 +18,15 @@ std::vector<Device*> devices_of(const llm::Context& context);
 /// are no plans.
 std::string splits_of_step(llm::Context& context, std::int64_t tokens);
 
+/// A line if products on the CPU, where the model or part of it runs, are not exact; else nothing.
+std::string precision_text(const llm::Context& context);
+
 /// Begins when it is made. The context must outlive it.
 class DeviceReport {
  public:
   explicit DeviceReport(const llm::Context& context);
-  /// A paragraph a device other than the CPU, and the ops that ran on the CPU instead of one.
+  /// A paragraph a device other than the CPU, the ops that ran on the CPU instead of one, and the
+  /// precision if it is not the full one.
   std::string text() const;
 
  private:

@@ -16,6 +16,7 @@ int logits(const LogitsArguments& arguments) {
   Progress progress;
   progress.show("opening the model");
   const std::shared_ptr<const llm::Model> model = open_model(arguments.model.path);
+  show_packing(*model, progress);
   const std::size_t count = arguments.tokens.size();
   require(count <= static_cast<std::size_t>(model->config().n_ctx_train),
           ErrorCode::invalid_argument, "--tokens: {} ids; the model has a context of {} tokens",

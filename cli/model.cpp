@@ -1,14 +1,26 @@
 #include "cli/model.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 
+#include "cli/output.h"
+#include "exec/parameters.h"
 #include "heddle/device.h"
 
 namespace heddle::cli {
 
 std::shared_ptr<llm::Model> open_model(const std::string& path) {
   return path.empty() ? llm::Model::bundled() : llm::Model::open(path);
+}
+
+void show_packing(const llm::Model& model, Progress& progress) {
+  model.parameters()->impl().set_progress([&progress](const LoadProgress& at) {
+    if (at.done == at.total) return progress.clear();
+    progress.show(
+        fmt::format("packing the weights: {} of {}", bytes_text(at.done), bytes_text(at.total)));
+  });
 }
 
 llm::ContextOptions context_options(const ModelArguments& arguments) {

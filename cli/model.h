@@ -5,12 +5,15 @@
 #include <string>
 
 #include "cli/commands.h"
+#include "cli/progress.h"
 #include "heddle/llm.h"
 
 namespace heddle::cli {
 
 /// The model at `path`, or the bundled one if that is empty.
 std::shared_ptr<llm::Model> open_model(const std::string& path);
+/// Shows, until the model goes, how far its weights are packed when they first are.
+void show_packing(const llm::Model& model, Progress& progress);
 /// The context's options, with the devices that were named. Throws invalid_argument listing the
 /// devices there are.
 llm::ContextOptions context_options(const ModelArguments& arguments);

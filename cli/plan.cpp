@@ -2,6 +2,7 @@
 #include "exec/plan.h"
 #include "base/check.h"
 #include "cli/commands.h"
+#include "cli/device_report.h"
 #include "cli/model.h"
 #include "cli/output.h"
 
@@ -11,9 +12,9 @@ namespace {
 
 std::string heading(const llm::Context& context, std::int64_t tokens) {
   const llm::ContextOptions& options = context.options();
-  return fmt::format("{}: steps of {} tokens, {} positions of context, KV in {}\n",
+  return fmt::format("{}: steps of {} tokens, {} positions of context, KV in {}\n{}",
                      context.model().file().name(), tokens, options.n_ctx,
-                     to_string(options.kv_type));
+                     to_string(options.kv_type), precision_text(context));
 }
 
 }  // namespace

@@ -92,6 +92,7 @@ int run(const RunArguments& arguments) {
   Progress progress;
   progress.show("opening the model");
   const std::shared_ptr<const llm::Model> model = open_model(arguments.model.path);
+  show_packing(*model, progress);
   llm::Context context(model, context_options(arguments.model));
   const std::vector<TokenId> tokens =
       model->tokenizer().encode(prompt, {.parse_special = arguments.parse_special});

@@ -6,7 +6,7 @@
 int main() {
   using namespace heddle;
   const Array x = reshape(arange(0, 6, 1), {2, 3});
-  const Array y = softmax(x * 0.5f);
+  const Array y = softmax(x * 0.5f, -1);
   const Array z = matmul(y, transpose(y));
   eval(y, z);
   std::cout << y << "\n" << z << "\n";

@@ -31,7 +31,8 @@ class ChatFormat {
   /// The template of the model's own file. Throws unsupported where there is none.
   explicit ChatFormat(std::shared_ptr<const Model> model);
   /// Another template. Throws invalid_argument where that is no template.
-  ChatFormat(std::shared_ptr<const Model> model, std::string_view template_source);
+  ChatFormat(std::shared_ptr<const Model> model, std::string_view template_source,
+             const TemplateLimits& limits = {});
 
   /// What the template makes of a context (a JSON object: messages, tools, ...).
   std::vector<TextPiece> render(std::string_view context,

@@ -49,6 +49,7 @@ struct CompileOptions {
   /// as in lazy evaluation.
   bool strict_pins = true;
   bool fuse = true;
+  bool fuse_elements = false;  // element-wise ops into programs, too (see the op Fused)
   bool repack = true;
   std::optional<bool> verify;  // default: in debug builds, tests, and with HEDDLE_VERIFY
 };
@@ -73,6 +74,11 @@ struct HostTensor {
 struct NamedTensor {
   std::string_view name;
   HostTensor tensor;
+};
+
+struct NamedArray {
+  std::string_view name;
+  Array array;
 };
 
 /// Which outputs a run hands out. Results are copied out only if asked for.
@@ -112,6 +118,11 @@ class Executable {
   /// submit, and wait for each submission in bounded time. After it every output can be read.
   void run(std::span<const NamedTensor> inputs);
   void run(std::initializer_list<NamedTensor> inputs);
+
+  /// A run on arrays, which are evaluated and then read where they lie, if that is the plan's
+  /// device and they are contiguous (else copied). Gives the outputs, in the order of the graph, in
+  /// memory of their own: nothing is left for `output`, and later runs do not change them.
+  std::vector<Array> call(std::span<const NamedArray> inputs);
 
   /// An output of the last run, once it has ended; throws its error, or device_lost if it went with
   /// its device since. Copied, so later runs do not change it.

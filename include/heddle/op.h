@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "heddle/op_attention.h"
+#include "heddle/op_fused.h"
 #include "heddle/op_index.h"
 #include "heddle/op_linalg.h"
 #include "heddle/op_math.h"
@@ -41,7 +42,7 @@ using Op = std::variant<Constant, Parameter, Input, StateRef,                   
                         RopeWriteRows, Attention, Attend, SelectiveScan, Gather, Scatter, Sort,
                         SearchSorted, Factor, Solve, Fft, Hadamard, GroupQuantize, GroupDequantize,
                         GroupMatmul, GatherMatmul, SegmentedMatmul, Fp8, RandomBits, CausalSoftmax,
-                        NormRope, NormRopeWriteRows>;
+                        NormRope, NormRopeWriteRows, Fused>;
 
 inline constexpr std::size_t kOpCount = std::variant_size_v<Op>;
 
@@ -80,7 +81,8 @@ struct Cost {
 Cost cost(const Op& op, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs);
 
 /// An operand that holds indices: its values lie in [minimum, limit), where limit is the extent of
-/// `axis` of operand `of`, times `multiplier`, divided by `divisor` (and one more if `inclusive`).
+/// `axis` of operand `of`, times `multiplier`, divided by `divisor` (and one more if `inclusive`);
+/// in [-limit, limit) if it `wraps`, since negative ones then count from the end.
 /// Executors check them on the host where the operand is an input; kernels guard what they compute.
 struct IndexBound {
   std::size_t operand;
@@ -89,6 +91,7 @@ struct IndexBound {
   std::size_t axis = 0;
   std::int64_t multiplier = 1, divisor = 1;
   bool inclusive = false;
+  bool wraps = false;
 };
 std::vector<IndexBound> index_bounds(const Op& op);
 

@@ -266,7 +266,7 @@ struct GroupNorm {
 // ---- Products
 
 struct Matmul {  // a [..., M, K], b [..., K, N] -> [..., M, N]; batch axes broadcast; one float
-                 // dtype
+                 // dtype or complex64
   static constexpr std::string_view kName = "matmul";
   bool operator==(const Matmul&) const = default;
   void fields(auto&&) const {}

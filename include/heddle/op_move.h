@@ -57,12 +57,14 @@ struct SliceUpdate {
 };
 
 /// table [R, ...], ids (any integer dtype) [I...] -> [I..., ...]; dtype `dtype`, into which block
-/// and packed tables are dequantised. Ids outside [0, R) are an error.
+/// and packed tables are dequantised. Ids outside [0, R) are an error, unless they `wrap`: then
+/// negative ones from -R on count from the end.
 struct GatherRows {
   static constexpr std::string_view kName = "gather_rows";
   DType dtype = DType::f32;
+  bool wrap = false;
   bool operator==(const GatherRows&) const = default;
-  void fields(auto&& f) const { f("dtype", dtype); }
+  void fields(auto&& f) const { f("dtype", dtype), f("wrap", wrap); }
 };
 
 /// state [R, ...], x [T, ...], row i32 [T] -> the state's next version, with x[t] (converted to the
@@ -97,8 +99,9 @@ struct Arange {
   }
 };
 
-// ---- Along an axis. `indices` are of any integer dtype, in [0, extent of x's axis); others are an
-// error. A line is the elements along `axis` with all other indices fixed.
+// ---- Along an axis. `indices` are of any integer dtype, in [-extent, extent) of x's axis, where
+// negative ones count from the end; others are an error. A line is the elements along `axis` with
+// all other indices fixed.
 
 /// x, indices (of x's rank, and x's extents but along `axis`) -> like `indices`, of x's dtype, a
 /// plain one: out[i, j, k] = x[i, indices[i, j, k], k] (for axis 1 of three).

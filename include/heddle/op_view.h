@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -10,6 +11,10 @@
 #include "heddle/tensor.h"
 
 namespace heddle {
+
+/// How a value is transformed, where that does not follow from how it was computed; what it holds
+/// is known to heddle/transforms.h only.
+struct TransformRules;
 
 // ---- Leaves: values that no kernel makes. No inputs.
 
@@ -100,10 +105,12 @@ struct ExpandDims {  // x -> x with new axes of extent 1 at `axes` of the result
 };
 
 /// x0 ... x[values-1], then any number of dependencies -> x0 ... x[values-1], no sooner than all
-/// inputs. Lazy evaluation only: in a graph, whose order is fixed, its outputs are its inputs.
+/// inputs. Lazy evaluation only: in a graph, whose order is fixed, its outputs are its inputs. With
+/// `rules`, transforms take the values for functions of the dependencies and go by the rules.
 struct Depends {
   static constexpr std::string_view kName = "depends";
   std::int64_t values = 0;
+  std::shared_ptr<const TransformRules> rules = nullptr;
   bool operator==(const Depends&) const = default;
   void fields(auto&& f) const { f("values", values); }
 };

@@ -18,225 +18,17 @@
 #include "heddle/ops_order.h"
 #include "heddle/ops_product.h"
 #include "heddle/ops_quantized.h"
+#include "heddle/ops_reduce.h"
 #include "heddle/ops_shape.h"
 
 namespace heddle {
 
-// ---- Creation
-Array arange(double start, double stop, double step = 1.0, DType dtype = DType::f32,
-             std::source_location where = std::source_location::current());
-Array arange(double stop, DType dtype = DType::f32,
-             std::source_location where = std::source_location::current());
-Array full(const Shape& shape, const Arg& value);
-Array full(const Shape& shape, const Arg& value, DType dtype);
-Array zeros(const Shape& shape, DType dtype = DType::f32,
-            std::source_location where = std::source_location::current());
-Array ones(const Shape& shape, DType dtype = DType::f32,
-           std::source_location where = std::source_location::current());
-Array zeros_like(const Arg& a);
-Array ones_like(const Arg& a);
-
-// ---- Shape. Negative axes count from the end; one extent of reshape may be -1.
-Array reshape(const Arg& a, const Shape& shape);
-Array flatten(const Arg& a, int start_axis = 0, int end_axis = -1);
-Array transpose(const Arg& a);
-Array transpose(const Arg& a, const Dims& axes);
-Array swapaxes(const Arg& a, int axis1, int axis2);
-Array moveaxis(const Arg& a, int source, int destination);
-Array squeeze(const Arg& a);
-Array squeeze(const Arg& a, const Dims& axes);
-Array expand_dims(const Arg& a, const Dims& axes);
-Array expand_dims(const Arg& a, int axis);
-Array broadcast_to(const Arg& a, const Shape& shape);
-/// a[start:stop:strides]; negative bounds count from the end and are clamped, as in Python. A
-/// negative stride walks backwards; a stop below -extent then includes element 0.
-Array slice(const Arg& a, const Dims& start, const Dims& stop);
-Array slice(const Arg& a, const Dims& start, const Dims& stop, const Dims& strides);
+// ---- Parts
 /// `src` with src[start:stop:strides] replaced by `update`, which is cast to src's dtype and
 /// broadcast. In src's memory when this was the only handle.
 Array slice_update(const Arg& src, const Arg& update, const Dims& start, const Dims& stop);
 Array slice_update(const Arg& src, const Arg& update, const Dims& start, const Dims& stop,
                    const Dims& strides);
-/// Element (i, j, ...) is element offset + i*strides[0] + j*strides[1] + ... of `a`, flattened; all
-/// must be there. Strides may be negative or 0.
-Array as_strided(const Arg& a, const Shape& shape, const Dims& strides, std::int64_t offset);
-Array contiguous(const Arg& a);
-Array copy(const Arg& a);
-/// `inputs`, which come into being only after all of `dependencies` have: what those needed and
-/// nobody holds is free again before what reads the results takes memory. Errors of dependencies
-/// are errors of the results, but for those of work that is still in flight on a device. In a
-/// graph, whose order is that of building, just `inputs`.
-std::vector<Array> depends(const std::vector<Array>& inputs, const std::vector<Array>& dependencies,
-                           std::source_location where = std::source_location::current());
-Array concatenate(const std::vector<Array>& arrays, int axis = 0,
-                  std::source_location where = std::source_location::current());
-std::vector<Array> split(const Arg& a, int num_splits, int axis = 0);
-/// a[:indices[0]], a[indices[0]:indices[1]], ... along `axis`.
-std::vector<Array> split(const Arg& a, const std::vector<std::int64_t>& indices, int axis = 0);
-Array stack(const std::vector<Array>& arrays, int axis = 0,
-            std::source_location where = std::source_location::current());
-Array repeat(const Arg& a, int repeats, int axis);
-/// Elements of `a` along `axis` at `indices` (integers in [0, extent); others fail when evaluated).
-/// Rows of block-quantised tables (axis 0) come out as f32.
-Array take(const Arg& a, const Arg& indices, int axis = 0);
-
-// ---- Types
-Array astype(const Arg& a, DType dtype);
-/// The bytes of `a` as another dtype; the last axis scales by the ratio of item sizes, and must
-/// come out whole. A scalar only becomes what is as large. Neither to nor from block types; only
-/// bool becomes bool.
-Array view(const Arg& a, DType dtype);
-
-// ---- Element-wise, unary. Integer arguments of transcendental functions become f32.
-Array abs(const Arg& a);
-Array negative(const Arg& a);
-Array operator-(const Arg& a);
-Array sign(const Arg& a);
-Array square(const Arg& a);
-Array sqrt(const Arg& a);
-Array rsqrt(const Arg& a);
-Array reciprocal(const Arg& a);
-Array exp(const Arg& a);
-Array expm1(const Arg& a);
-Array log(const Arg& a);
-Array log2(const Arg& a);
-Array log10(const Arg& a);
-Array log1p(const Arg& a);
-Array sin(const Arg& a);
-Array cos(const Arg& a);
-Array tan(const Arg& a);
-Array sinh(const Arg& a);
-Array cosh(const Arg& a);
-Array tanh(const Arg& a);
-Array arcsin(const Arg& a);
-Array arccos(const Arg& a);
-Array arctan(const Arg& a);
-Array sigmoid(const Arg& a);
-Array silu(const Arg& a);
-Array gelu(const Arg& a);
-Array gelu_tanh(const Arg& a);
-Array relu(const Arg& a);
-Array erf(const Arg& a);
-Array floor(const Arg& a);
-Array ceil(const Arg& a);
-Array round(const Arg& a);
-Array logical_not(const Arg& a);
-Array isnan(const Arg& a);
-Array isinf(const Arg& a);
-Array isfinite(const Arg& a);
-Array clip(const Arg& a, const std::optional<Array>& minimum, const std::optional<Array>& maximum);
-
-// ---- Element-wise, binary
-Array add(const Arg& a, const Arg& b);
-Array subtract(const Arg& a, const Arg& b);
-Array multiply(const Arg& a, const Arg& b);
-Array divide(const Arg& a, const Arg& b);  // of integers: f32
-Array floor_divide(const Arg& a, const Arg& b);
-Array remainder(const Arg& a, const Arg& b);
-Array power(const Arg& a, const Arg& b);
-Array maximum(const Arg& a, const Arg& b);
-Array minimum(const Arg& a, const Arg& b);
-Array logaddexp(const Arg& a, const Arg& b);
-Array arctan2(const Arg& a, const Arg& b);
-Array logical_and(const Arg& a, const Arg& b);
-Array logical_or(const Arg& a, const Arg& b);
-Array bitwise_and(const Arg& a, const Arg& b);
-Array bitwise_or(const Arg& a, const Arg& b);
-Array bitwise_xor(const Arg& a, const Arg& b);
-Array left_shift(const Arg& a, const Arg& b);
-Array right_shift(const Arg& a, const Arg& b);
-Array equal(const Arg& a, const Arg& b);
-Array not_equal(const Arg& a, const Arg& b);
-Array less(const Arg& a, const Arg& b);
-Array less_equal(const Arg& a, const Arg& b);
-Array greater(const Arg& a, const Arg& b);
-Array greater_equal(const Arg& a, const Arg& b);
-Array operator+(const Arg& a, const Arg& b);
-Array operator-(const Arg& a, const Arg& b);
-Array operator*(const Arg& a, const Arg& b);
-Array operator/(const Arg& a, const Arg& b);
-Array operator%(const Arg& a, const Arg& b);
-Array operator==(const Arg& a, const Arg& b);
-Array operator!=(const Arg& a, const Arg& b);
-Array operator<(const Arg& a, const Arg& b);
-Array operator<=(const Arg& a, const Arg& b);
-Array operator>(const Arg& a, const Arg& b);
-Array operator>=(const Arg& a, const Arg& b);
-Array where(const Arg& condition, const Arg& x, const Arg& y);
-
-// ---- Reductions. Without axes, over all of them. Sums and products of bool and small integers are
-// i32, means of integers f32. softmax of integers is f32.
-Array sum(const Arg& a, bool keepdims = false);
-Array sum(const Arg& a, int axis, bool keepdims = false);
-Array sum(const Arg& a, const Dims& axes, bool keepdims = false);
-Array mean(const Arg& a, bool keepdims = false);
-Array mean(const Arg& a, int axis, bool keepdims = false);
-Array mean(const Arg& a, const Dims& axes, bool keepdims = false);
-Array max(const Arg& a, bool keepdims = false);
-Array max(const Arg& a, int axis, bool keepdims = false);
-Array max(const Arg& a, const Dims& axes, bool keepdims = false);
-Array min(const Arg& a, bool keepdims = false);
-Array min(const Arg& a, int axis, bool keepdims = false);
-Array min(const Arg& a, const Dims& axes, bool keepdims = false);
-Array prod(const Arg& a, bool keepdims = false);
-Array prod(const Arg& a, int axis, bool keepdims = false);
-Array prod(const Arg& a, const Dims& axes, bool keepdims = false);
-Array softmax(const Arg& a, int axis = -1);
-
-// ---- Scans along an axis, or of all elements in row-major order. As in MLX, cumsum of bool is
-// i32, all else keeps its dtype; logcumsumexp of integers is f32. From the end with `reverse`;
-// without the element itself unless `inclusive`.
-Array cumsum(const Arg& a, bool reverse = false, bool inclusive = true);
-Array cumsum(const Arg& a, int axis, bool reverse = false, bool inclusive = true);
-Array cumprod(const Arg& a, bool reverse = false, bool inclusive = true);
-Array cumprod(const Arg& a, int axis, bool reverse = false, bool inclusive = true);
-Array cummax(const Arg& a, bool reverse = false, bool inclusive = true);
-Array cummax(const Arg& a, int axis, bool reverse = false, bool inclusive = true);
-Array cummin(const Arg& a, bool reverse = false, bool inclusive = true);
-Array cummin(const Arg& a, int axis, bool reverse = false, bool inclusive = true);
-Array logcumsumexp(const Arg& a, bool reverse = false, bool inclusive = true);
-Array logcumsumexp(const Arg& a, int axis, bool reverse = false, bool inclusive = true);
-
-// ---- Order. u32 indices along an axis, or into all elements; the first of equals. NaN is larger
-// than all numbers, and the smallest for argmin.
-Array argmax(const Arg& a, bool keepdims = false);
-Array argmax(const Arg& a, int axis, bool keepdims = false);
-Array argmin(const Arg& a, bool keepdims = false);
-Array argmin(const Arg& a, int axis, bool keepdims = false);
-/// The k largest, the largest first: of all elements, or along `axis`.
-Array topk(const Arg& a, int k);
-Array topk(const Arg& a, int k, int axis);
-/// And their u32 indices along the axis.
-std::pair<Array, Array> topk_with_indices(const Arg& a, int k, int axis = -1);
-
-// ---- Chosen along an axis. `indices` has a's rank and broadcasts against a's other axes. They lie
-// in [0, extent); others fail when evaluated.
-Array take_along_axis(const Arg& a, const Arg& indices, int axis);
-/// `a` with `values`, which are cast to a's dtype and broadcast to the indices' shape, put or added
-/// at the indices. In a's memory when this was the only handle. Of several values for one element,
-/// the last along the axis stays; those that are added are added in order.
-Array put_along_axis(const Arg& a, const Arg& indices, const Arg& values, int axis);
-Array scatter_add_axis(const Arg& a, const Arg& indices, const Arg& values, int axis);
-/// The same for every kind of ScatterAxis.
-Array scatter_axis(const Arg& a, const Arg& indices, const Arg& values, int axis, ScatterKind kind);
-
-// ---- Padding and turning round
-/// `low_pad_size[i]` elements before and `high_pad_size[i]` behind on axis axes[i]; `mode` is
-/// "constant" (pad_value, cast to a's dtype) or "edge" (the nearest element).
-Array pad(const Arg& a, const Dims& axes, const Shape& low_pad_size, const Shape& high_pad_size,
-          const Arg& pad_value = Array(0), const std::string& mode = "constant");
-/// (before, behind) for each axis.
-Array pad(const Arg& a, const std::vector<std::pair<int, int>>& pad_width,
-          const Arg& pad_value = Array(0), const std::string& mode = "constant");
-/// The same on every axis.
-Array pad(const Arg& a, const std::pair<int, int>& pad_width, const Arg& pad_value = Array(0),
-          const std::string& mode = "constant");
-Array pad(const Arg& a, int pad_width, const Arg& pad_value = Array(0),
-          const std::string& mode = "constant");
-/// Axes backwards: all of them, or those named.
-Array flip(const Arg& a);
-Array flip(const Arg& a, int axis);
-Array flip(const Arg& a, const Dims& axes);
 
 // ---- Over spatial axes: inputs are [N, spatial..., C] with one to three of them. An empty Dims
 // stands for ones (paddings: zeros), a Dims of one entry for the same on every axis.
@@ -286,8 +78,7 @@ Array mean_pool(const Arg& a, const Dims& window, const Dims& stride = {}, const
 Array resize(const Arg& a, const Dims& size, ResizeKind kind = ResizeKind::nearest,
              bool align_corners = false);
 
-// ---- Products
-Array matmul(const Arg& a, const Arg& b);
+// ---- Products of rows and weights
 /// x w^T for weights [out, in] of any float or block type, in f32; several weights share one
 /// reading (and one rounding) of x.
 Array linear(const Arg& x, const Arg& weight);

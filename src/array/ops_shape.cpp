@@ -48,8 +48,36 @@ Array arange(double start, double stop, double step, DType dtype, std::source_lo
   });
 }
 
+Array arange(double start, double stop, double step, std::source_location where) {
+  return arange(start, stop, step, DType::f32, where);
+}
+Array arange(double start, double stop, DType dtype, std::source_location where) {
+  return arange(start, stop, 1.0, dtype, where);
+}
+Array arange(double start, double stop, std::source_location where) {
+  return arange(start, stop, 1.0, DType::f32, where);
+}
 Array arange(double stop, DType dtype, std::source_location where) {
   return arange(0.0, stop, 1.0, dtype, where);
+}
+Array arange(double stop, std::source_location where) {
+  return arange(0.0, stop, 1.0, DType::f32, where);
+}
+
+Array linspace(double start, double stop, int num, DType dtype, std::source_location where) {
+  return within("linspace", where, [&]() -> Array {
+    require(std::isfinite(start) && std::isfinite(stop), ErrorCode::invalid_argument,
+            "linspace: from {} to {}; they must be finite", start, stop);
+    require(num >= 0, ErrorCode::invalid_argument, "linspace: of {} numbers", num);
+    const double step = num > 1 ? (stop - start) / (num - 1) : 0.0;
+    require(std::isfinite(step), ErrorCode::invalid_argument,
+            "linspace: from {} to {} is further than f64 can say", start, stop);
+    const Array numbers = heddle::apply(Arange{start, step, num, DType::f64}, {});
+    if (num < 2 || start + step * (num - 1) == stop) return astype(numbers, dtype);
+    // The end is exact, whatever the rounding of the step.
+    const Array end = heddle::apply(Arange{stop, 0.0, 1, DType::f64}, {});
+    return astype(concatenate({slice(numbers, {0}, {num - 1}), end}), dtype);
+  });
 }
 
 Array full(const Shape& shape, const Arg& value) {
@@ -59,6 +87,14 @@ Array full(const Shape& shape, const Arg& value) {
 Array full(const Shape& shape, const Arg& value, DType dtype) {
   return within("full", value,
                 [&]() -> Array { return broadcast_to(astype(value, dtype), shape); });
+}
+
+Array full_like(const Arg& a, const Arg& value) {
+  return within("full_like", a, [&]() -> Array { return full(a.shape(), value, a.dtype()); });
+}
+
+Array full_like(const Arg& a, const Arg& value, DType dtype) {
+  return within("full_like", a, [&]() -> Array { return full(a.shape(), value, dtype); });
 }
 
 Array zeros(const Shape& shape, DType dtype, std::source_location where) {
@@ -77,23 +113,86 @@ Array ones_like(const Arg& a) {
   return within("ones_like", a, [&]() -> Array { return ones(a.shape(), a.dtype()); });
 }
 
+namespace {
+
+/// bool [n, m]: `compare` of each column with the diagonal `k` of its row.
+template <class Compare>
+Array against_diagonal(std::int64_t n, std::int64_t m, std::int64_t k, const Compare& compare) {
+  require(n >= 0 && m >= 0, ErrorCode::invalid_argument, "[{}, {}] is no shape", n, m);
+  const auto first = static_cast<double>(k), rows = static_cast<double>(n);
+  const Array row = reshape(arange(first, first + rows, DType::i64), {n, 1});
+  return compare(arange(static_cast<double>(m), DType::i64), row);
+}
+Array matrices_part(const char* function, const Arg& a, int k, bool lower) {
+  return within(function, a, [&]() -> Array {
+    require(a.ndim() >= 2, ErrorCode::invalid_argument, "{}: {} is no matrix", function, a.spec());
+    const std::int64_t n = a.shape(-2), m = a.shape(-1);
+    const auto kept = [&](const Array& column, const Array& row) {
+      return lower ? less_equal(column, row) : greater_equal(column, row);
+    };
+    return where(against_diagonal(n, m, k, kept), a, zeros({}, a.dtype()));
+  });
+}
+
+}  // namespace
+
+Array eye(int n, int m, int k, DType dtype, std::source_location where) {
+  return within("eye", where, [&]() -> Array {
+    return astype(against_diagonal(n, m, k, [](const Array& x, const Array& y) { return x == y; }),
+                  dtype);
+  });
+}
+Array eye(int n, DType dtype, std::source_location where) {
+  return eye(n, n, 0, dtype, where);
+}
+Array identity(int n, DType dtype, std::source_location where) {
+  return within("identity", where, [&]() -> Array { return eye(n, n, 0, dtype); });
+}
+
+Array tri(int n, int m, int k, DType dtype, std::source_location where) {
+  return within("tri", where, [&]() -> Array {
+    return astype(against_diagonal(n, m, k, [](const Array& x, const Array& y) { return x <= y; }),
+                  dtype);
+  });
+}
+Array tri(int n, DType dtype, std::source_location where) {
+  return tri(n, n, 0, dtype, where);
+}
+Array tril(const Arg& a, int k) {
+  return matrices_part("tril", a, k, true);
+}
+Array triu(const Arg& a, int k) {
+  return matrices_part("triu", a, k, false);
+}
+
 // ---- Shape
+
+namespace {
+
+/// `shape` with its extent of -1, if there is one, such that it has `count` elements.
+Shape resolved(const Shape& shape, std::int64_t count, const char* function,
+               const TensorSpec& spec) {
+  Shape full = shape;
+  const auto open = std::find(full.begin(), full.end(), -1);
+  if (open == full.end()) return full;
+
+  *open = 1;
+  const bool once = std::find(open + 1, full.end(), -1) == full.end();
+  require(once, ErrorCode::invalid_argument, "{}: {} leaves more than one extent open", function,
+          shape);
+  const std::int64_t others = elements(full);
+  require(others > 0 && count % others == 0, ErrorCode::invalid_argument,
+          "{}: {} has {} elements there, of which no extent of {} can be found", function, spec,
+          count, shape);
+  *open = count / others;
+  return full;
+}
+
+}  // namespace
 
 Array reshape(const Arg& a, const Shape& shape) {
   return within("reshape", a, [&]() -> Array {
-    Shape full = shape;
-    const auto open = std::find(full.begin(), full.end(), -1);
-    if (open != full.end()) {
-      *open = 1;
-      const bool once = std::find(open + 1, full.end(), -1) == full.end();
-      require(once, ErrorCode::invalid_argument, "reshape: {} leaves more than one extent open",
-              shape);
-      const std::int64_t others = elements(full);
-      require(others > 0 && a.size() % others == 0, ErrorCode::invalid_argument,
-              "reshape: {} has {} elements, of which no extent of {} can be found", a.spec(),
-              a.size(), shape);
-      *open = a.size() / others;
-    }
+    const Shape full = resolved(shape, a.size(), "reshape", a.spec());
     if (full == a.shape()) return a;
     return heddle::apply(Reshape{full}, {a});
   });
@@ -117,6 +216,21 @@ Array flatten(const Arg& a, int start_axis, int end_axis) {
       }
     }
     return reshape(a, shape);
+  });
+}
+
+Array unflatten(const Arg& a, int axis, const Shape& shape) {
+  return within("unflatten", a, [&]() -> Array {
+    const std::size_t at = normalize_axis(axis, a.ndim(), "unflatten");
+    require(!shape.empty(), ErrorCode::invalid_argument, "unflatten: into a shape without axes");
+    const Shape part = resolved(shape, a.shape()[at], "unflatten", a.spec());
+    require(elements(part) == a.shape()[at], ErrorCode::invalid_argument,
+            "unflatten: {} has not as many elements as axis {} of {}", shape, axis, a.spec());
+    Shape full;
+    for (std::size_t i = 0; i < at; ++i) full.push_back(a.shape()[i]);
+    for (const std::int64_t extent : part) full.push_back(extent);
+    for (std::size_t i = at + 1; i < a.ndim(); ++i) full.push_back(a.shape()[i]);
+    return reshape(a, full);
   });
 }
 
@@ -159,6 +273,29 @@ Array moveaxis(const Arg& a, int source, int destination) {
   });
 }
 
+Array moveaxis(const Arg& a, const Dims& source, const Dims& destination) {
+  return within("moveaxis", a, [&]() -> Array {
+    require(source.size() == destination.size(), ErrorCode::invalid_argument,
+            "moveaxis: {} axes {} cannot go to {} places {}", source.size(), source,
+            destination.size(), destination);
+    sorted_axes(source, a.ndim(), "moveaxis");
+    sorted_axes(destination, a.ndim(), "moveaxis");
+    Dims order(a.ndim(), -1);
+    Dims left = iota(a.ndim());
+    for (std::size_t i = 0; i < source.size(); ++i) {
+      const auto from = static_cast<std::int64_t>(normalize_axis(source[i], a.ndim(), "moveaxis"));
+      order[normalize_axis(destination[i], a.ndim(), "moveaxis")] = from;
+      left.erase(
+          static_cast<std::size_t>(std::find(left.begin(), left.end(), from) - left.begin()));
+    }
+    std::size_t next = 0;
+    for (std::int64_t& axis : order) {
+      if (axis < 0) axis = left[next++];
+    }
+    return transpose(a, order);
+  });
+}
+
 Array squeeze(const Arg& a) {
   return within("squeeze", a, [&]() -> Array {
     Dims axes;
@@ -176,6 +313,10 @@ Array squeeze(const Arg& a, const Dims& axes) {
   });
 }
 
+Array squeeze(const Arg& a, int axis) {
+  return squeeze(a, Dims{axis});
+}
+
 Array expand_dims(const Arg& a, const Dims& axes) {
   return within("expand_dims", a, [&]() -> Array {
     if (axes.empty()) return a;
@@ -191,121 +332,6 @@ Array broadcast_to(const Arg& a, const Shape& shape) {
   return within("broadcast_to", a, [&]() -> Array {
     if (shape == a.shape()) return a;
     return heddle::apply(Broadcast{shape}, {a});
-  });
-}
-
-// ---- Parts
-
-std::vector<Array> split(const Arg& a, const std::vector<std::int64_t>& indices, int axis) {
-  return within("split", a, [&]() -> std::vector<Array> {
-    const std::size_t at = normalize_axis(axis, a.ndim(), "split");
-    std::vector<Array> parts;
-    Dims start(a.ndim(), 0);
-    Dims stop = a.shape();
-    for (std::size_t i = 0; i <= indices.size(); ++i) {
-      start[at] = i == 0 ? 0 : indices[i - 1];
-      stop[at] = i == indices.size() ? a.shape()[at] : indices[i];
-      parts.push_back(slice(a, start, stop));
-    }
-    return parts;
-  });
-}
-
-std::vector<Array> split(const Arg& a, int num_splits, int axis) {
-  return within("split", a, [&]() -> std::vector<Array> {
-    const std::int64_t extent = a.shape()[normalize_axis(axis, a.ndim(), "split")];
-    require(num_splits > 0 && extent % num_splits == 0, ErrorCode::invalid_argument,
-            "split: axis {} of {} does not divide into {} equal parts", axis, a.spec(), num_splits);
-    std::vector<std::int64_t> indices;
-    for (int i = 1; i < num_splits; ++i) indices.push_back(extent / num_splits * i);
-    return split(a, indices, axis);
-  });
-}
-
-// ---- Data movement
-
-Array contiguous(const Arg& a) {
-  return within("contiguous", a, [&]() -> Array { return heddle::apply(Contiguous{}, {a}); });
-}
-
-Array copy(const Arg& a) {
-  return within("copy", a, [&]() -> Array { return heddle::apply(Contiguous{}, {a}); });
-}
-
-std::vector<Array> depends(const std::vector<Array>& inputs, const std::vector<Array>& dependencies,
-                           std::source_location where) {
-  return within("depends", where, [&]() -> std::vector<Array> {
-    require(!inputs.empty(), ErrorCode::invalid_argument, "depends: there are no inputs");
-    std::vector<Array> all = inputs;
-    all.insert(all.end(), dependencies.begin(), dependencies.end());
-    return apply_multi(Depends{static_cast<std::int64_t>(inputs.size())}, std::move(all));
-  });
-}
-
-Array concatenate(const std::vector<Array>& arrays, int axis, std::source_location where) {
-  return within("concatenate", where, [&]() -> Array {
-    require(!arrays.empty(), ErrorCode::invalid_argument, "concatenate: there are no arrays");
-    const std::size_t at = normalize_axis(axis, arrays.front().ndim(), "concatenate");
-
-    DType dtype = arrays.front().dtype();
-    for (const Array& a : arrays) {
-      if (a.dtype() != dtype) dtype = promote_types(dtype, a.dtype());
-    }
-    std::vector<Array> inputs;
-    inputs.reserve(arrays.size());
-    for (const Array& a : arrays) inputs.push_back(astype(a, dtype));
-    if (inputs.size() == 1) return inputs.front();
-    return heddle::apply(Concatenate{static_cast<std::int64_t>(at)}, std::move(inputs));
-  });
-}
-
-Array stack(const std::vector<Array>& arrays, int axis, std::source_location where) {
-  return within("stack", where, [&]() -> Array {
-    require(!arrays.empty(), ErrorCode::invalid_argument, "stack: there are no arrays");
-    std::vector<Array> expanded;
-    expanded.reserve(arrays.size());
-    for (const Array& a : arrays) {
-      require(a.shape() == arrays.front().shape(), ErrorCode::invalid_argument,
-              "stack: {} and {} differ in shape", arrays.front().spec(), a.spec());
-      expanded.push_back(expand_dims(a, axis));
-    }
-    const std::size_t at = normalize_axis(axis, arrays.front().ndim() + 1, "stack");
-    return concatenate(expanded, static_cast<int>(at));
-  });
-}
-
-Array repeat(const Arg& a, int repeats, int axis) {
-  return within("repeat", a, [&]() -> Array {
-    const std::size_t at = normalize_axis(axis, a.ndim(), "repeat");
-    require(repeats >= 0, ErrorCode::invalid_argument, "repeat: {} times", repeats);
-    Shape result = a.shape();
-    const bool overflows = __builtin_mul_overflow(result[at], std::int64_t{repeats}, &result[at]);
-    require(!overflows, ErrorCode::invalid_argument, "repeat: {} times {} overflows", repeats,
-            a.spec());
-
-    if (a.ndim() == kMaxRank) {  // no room for one more axis
-      const std::int64_t before = elements(Shape(std::span(result.begin(), at)));
-      const std::int64_t after = elements(Shape(std::span(result.begin() + at + 1, result.end())));
-      return reshape(repeat(reshape(a, {before, a.shape()[at], after}), repeats, 1), result);
-    }
-    Shape repeated = a.shape();
-    repeated.insert(at + 1, repeats);
-    return reshape(broadcast_to(expand_dims(a, static_cast<int>(at) + 1), repeated), result);
-  });
-}
-
-Array take(const Arg& a, const Arg& indices, int axis) {
-  return within("take", a, [&]() -> Array {
-    const std::size_t at = normalize_axis(axis, a.ndim(), "take");
-
-    const DType dtype = is_block(a.dtype()) ? DType::f32 : a.dtype();
-    const Array table = at == 0 ? a.array() : moveaxis(a, static_cast<int>(at), 0);
-    Array rows = heddle::apply(GatherRows{dtype}, {table, indices});
-    if (at == 0) return rows;
-    // From [indices..., before..., after...] to [before..., indices..., after...].
-    Dims axes = iota(rows.ndim());
-    std::rotate(axes.begin(), axes.begin() + indices.ndim(), axes.begin() + indices.ndim() + at);
-    return transpose(rows, axes);
   });
 }
 

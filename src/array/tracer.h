@@ -5,23 +5,34 @@
 
 #include <atomic>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "array/node.h"
 
 namespace heddle {
 
-/// Thread-safe.
+/// Thread-safe. What a tracer keeps goes to the one around it when it closes, since that may still
+/// want to know.
 class Tracer final : public RefCounted {
  public:
-  bool open() const noexcept { return open_.load(std::memory_order_acquire); }
+  explicit Tracer(Ref<Tracer> outer) noexcept : outer_(std::move(outer)) {}
+
+  bool open() const noexcept {
+    return open_.load(std::memory_order_acquire) || (outer_ && outer_->open());
+  }
 
   /// Retains a node that has been run, with its inputs, until `close`. False once closed.
   bool keep(Node& node) noexcept;
-  /// All that was kept lets go of its inputs, and nothing is kept from now on.
+  /// All that was kept goes to the outer tracer or lets go of its inputs, and nothing is kept here
+  /// from now on.
   void close() noexcept;
 
  private:
+  /// Takes over a node that is retained already. False once closed.
+  bool take_over(const Ref<Node>& node) noexcept;
+
+  const Ref<Tracer> outer_;
   std::atomic<bool> open_{true};
   std::mutex mutex_;
   std::vector<Ref<Node>> kept_;

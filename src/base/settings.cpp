@@ -92,10 +92,19 @@ const std::array kSettings{
             [](std::string_view text, Settings& s) {
               return parse_choice(text, {"debug", "info", "warn", "error"}, s.log_level);
             }},
-    Setting{"HEDDLE_CPU", "best", "best, avx512, avx2 or portable",
+    Setting{"HEDDLE_CPU", "best",
+            "best, portable, avx2, avx_vnni, avx512, amx, neon, neon_dotprod or neon_i8mm",
             "the processor features that kernels may use",
             [](std::string_view text, Settings& s) {
-              return parse_choice(text, {"best", "avx512", "avx2", "portable"}, s.cpu_isa);
+              return parse_choice(text,
+                                  {"best", "portable", "avx2", "avx_vnni", "avx512", "amx", "neon",
+                                   "neon_dotprod", "neon_i8mm"},
+                                  s.cpu_isa);
+            }},
+    Setting{"HEDDLE_MATMUL", "exact", "exact or bf16",
+            "products with f16, bf16 and f32 weights on the cpu; bf16: faster, operands rounded",
+            [](std::string_view text, Settings& s) {
+              return parse_choice(text, {"exact", "bf16"}, s.matmul);
             }},
     Setting{"HEDDLE_VULKAN_MATMUL", "auto", "auto, vector, tiled or scalar",
             "the form of Vulkan's matrix products; auto: by the device and the number of rows",

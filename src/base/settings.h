@@ -14,7 +14,8 @@ struct Settings {
   int threads = 0;                           // HEDDLE_THREADS; 0: what affinity and quota allow
   std::chrono::nanoseconds timeout{0};       // HEDDLE_TIMEOUT, seconds
   std::string log_level;                     // HEDDLE_LOG
-  std::string cpu_isa;                       // HEDDLE_CPU: best, avx512, avx2 or portable
+  std::string cpu_isa;                       // HEDDLE_CPU: best, or a level of isa.h
+  std::string matmul;                        // HEDDLE_MATMUL: exact or bf16
   std::string vulkan_matmul;                 // HEDDLE_VULKAN_MATMUL: auto, vector, tiled or scalar
   bool verify = false;                       // HEDDLE_VERIFY
   bool fuse = true;                          // HEDDLE_FUSE

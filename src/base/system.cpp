@@ -203,11 +203,17 @@ std::uint64_t peak_memory() {
 
 std::string processor_name() {
   std::ifstream file("/proc/cpuinfo");
+  std::string implementer, part;  // what Arm's kernels say instead of a name
   for (std::string line; std::getline(file, line);) {
     const std::size_t colon = line.find(": ");
-    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+    if (colon == std::string::npos) continue;
+    const std::string value = line.substr(colon + 2);
+    if (line.starts_with("model name")) return value;
+    if (line.starts_with("CPU implementer")) implementer = value;
+    if (line.starts_with("CPU part")) part = value;
   }
-  return "unknown processor";
+  if (part.empty()) return "unknown processor";
+  return "Arm processor, implementer " + implementer + ", part " + part;
 }
 
 int default_threads() {

@@ -32,6 +32,8 @@ thread_local Team* team_of_thread = nullptr;
 void pause_processor() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("isb");  // most processors take yield for nothing
 #endif
 }
 

@@ -173,6 +173,10 @@ MaybeLowered lower_op(const Reduce& op, LowerInputs in) {
   if (op.axes != Dims{last} || op.keepdims) return reduce_along_last(op, in);
   if (is_half(dtype)) return reduce_cast(op, in, DType::f32);
   if (result != dtype) return reduce_cast(op, in, result);
+  if (op.kind == ReduceKind::all || op.kind == ReduceKind::any) {  // by counting
+    const ReduceKind kind = op.kind == ReduceKind::all ? ReduceKind::prod : ReduceKind::sum;
+    return b.finish({b.cast(b.add(Reduce{kind, op.axes, false}, {x}), DType::bool_)});
+  }
   if (op.kind != ReduceKind::mean) return std::nullopt;
   const Value sum = b.add(Reduce{ReduceKind::sum, op.axes, false}, {x});
   const Value count = b.scalar(static_cast<double>(in[0].shape.back()), dtype);

@@ -117,7 +117,7 @@ MaybeLowered lower_op(const GatherRows& op, LowerInputs in) {
   const Value ids = LoweredBuilder::input(1);
   const DType stored = is_block(in[0].dtype) ? DType::f32 : in[0].dtype;
   if (op.dtype != stored) {
-    return b.finish({b.cast(b.add(GatherRows{stored}, {table, ids}), op.dtype)});
+    return b.finish({b.cast(b.add(GatherRows{stored, op.wrap}, {table, ids}), op.dtype)});
   }
   if (in[1].shape.size() == 1) return std::nullopt;
   const Value flat = b.reshape(ids, {elements(in[1].shape)});

@@ -24,7 +24,7 @@ std::vector<SlotView> slot_views(const Plan& plan, const std::vector<Location>& 
 
 std::string label(const Plan& plan, NodeId node) {
   const GraphNode& n = plan.placed.graph.nodes[node];
-  std::string text = fmt::format("node {}: {}", node, to_string(n.op));
+  std::string text = "node " + std::to_string(node) + ": " + to_string(n.op);
   for (const ValueId input : n.inputs) text += " " + to_string(plan.placed.graph.spec(input));
   return text;
 }
@@ -68,6 +68,31 @@ RecordedStep recorded(const Plan& plan, const PlannedStep& step, Device& device)
   if (launch.extent) out.extent = slot_view(plan, *launch.extent);
   return out;
 }
+
+/// Tells of the weights that a plan needs and that are not there yet.
+class Loading {
+ public:
+  Loading(const Plan& plan, const std::vector<bool>& wanted, const Parameters::Impl& parameters)
+      : progress_(parameters.progress()) {
+    if (!progress_) return;
+    for (std::size_t s = 0; s < plan.slots.size(); ++s) {
+      if (wanted[s] && is_missing(plan.slots[s], parameters)) total_ += plan.slots[s].bytes;
+    }
+  }
+  bool is_missing(const Slot& slot, const Parameters::Impl& parameters) const {
+    return slot.kind == SlotKind::parameter &&
+           !parameters.holds(slot.name, slot.operand, *slot.device);
+  }
+  void add(const Slot& slot, std::size_t bytes) {
+    if (!progress_) return;
+    done_ = std::min(total_, done_ + bytes);
+    progress_({done_, total_, slot.name});
+  }
+
+ private:
+  const std::function<void(const LoadProgress&)> progress_;
+  std::uint64_t done_ = 0, total_ = 0;
+};
 
 }  // namespace
 
@@ -148,7 +173,9 @@ void Bindings::allocate() {
   if (allocated_) return;
   for (std::uint32_t s = 0; s < plan_.slots.size(); ++s) {
     const Slot& slot = plan_.slots[s];
-    if (slot.kind == SlotKind::parameter || slot.kind == SlotKind::state) continue;
+    const bool made_here = slot.kind == SlotKind::arena || slot.kind == SlotKind::staging ||
+                           slot.kind == SlotKind::constant;
+    if (!made_here) continue;
     const bool local = slot.kind == SlotKind::arena || slot.kind == SlotKind::constant;
     Ref<Buffer> buffer =
         slot.device->allocate(slot.bytes, local ? MemoryKind::local : MemoryKind::host_visible);
@@ -156,10 +183,45 @@ void Bindings::allocate() {
       const auto& constant = std::get<Constant>(plan_.placed.graph.node(*slot.value).op);
       write_buffer(buffer, 0, {constant.data->host(), slot.bytes});
     }
-    if (slot.kind == SlotKind::input) inputs_[s] = buffer;
     bind(s, std::move(buffer), 0, slot.bytes);
   }
   allocated_ = true;
+}
+
+void Bindings::make_outputs() {
+  for (std::uint32_t s = 0; s < plan_.slots.size(); ++s) {
+    const Slot& slot = plan_.slots[s];
+    if (slot.kind != SlotKind::output || bound_[s].buffer) continue;
+    bind(s, slot.device->allocate(slot.bytes, MemoryKind::host_visible), 0, slot.bytes);
+  }
+}
+
+void Bindings::make_inputs() {
+  for (std::uint32_t s = 0; s < plan_.slots.size(); ++s) {
+    const Slot& slot = plan_.slots[s];
+    if (slot.kind == SlotKind::input && !bound_[s].buffer) bind_copy(s);
+  }
+}
+
+void Bindings::bind_copy(std::uint32_t slot) {
+  const Slot& planned = plan_.slots[slot];
+  if (!inputs_[slot]) {
+    inputs_[slot] = planned.device->allocate(planned.bytes, MemoryKind::host_visible);
+  }
+  bind(slot, inputs_[slot], 0, planned.bytes);
+}
+
+void Bindings::release() {
+  for (std::uint32_t s = 0; s < plan_.slots.size(); ++s) {
+    const SlotKind kind = plan_.slots[s].kind;
+    const bool lent = kind == SlotKind::input && bound_[s].buffer != inputs_[s];
+    if (kind == SlotKind::output || lent) unbind(s);
+  }
+}
+
+void Bindings::unbind(std::uint32_t slot) {
+  for (const auto& [device, table] : tables_) table->set(slot, nullptr, 0, 0);
+  bound_[slot] = {};
 }
 
 void Bindings::pack(const PlannedLaunch& launch, const View& plain, const View& packed) const {
@@ -190,30 +252,54 @@ void Bindings::bind_parameters(Parameters& parameters) {
   if (revision == parameters_seen_) return;
   import_parameters(plan_, parameters);
   std::vector<bool> wanted = slots_that_runs_read(plan_);
+  Loading loading(plan_, wanted, impl);
   for (const PlannedLaunch& launch : plan_.load) {
     const std::uint32_t s = launch.outputs[0].slot;
     const Slot& slot = plan_.slots[s];
     const View view =
-        impl.packed(slot.name, slot.operand, *slot.device,
-                    [&](const View& from, const View& to) { pack(launch, from, to); });
+        impl.packed(slot.name, slot.operand, *slot.device, [&](const View& from, const View& to) {
+          pack(launch, from, to);
+          loading.add(slot, span_bytes(to.operand));
+        });
     bind(s, view.buffer, view.offset, slot.bytes);
     wanted[s] = false;
   }
   for (std::uint32_t s = 0; s < plan_.slots.size(); ++s) {
     const Slot& slot = plan_.slots[s];
     if (slot.kind != SlotKind::parameter || !wanted[s]) continue;
+    const bool missing = loading.is_missing(slot, impl);
     const View view = impl.plain(slot.name, slot.operand.spec, *slot.device);
+    if (missing) loading.add(slot, slot.bytes);
     bind(s, view.buffer, view.offset, slot.bytes);
   }
+  impl.release_left();
   parameters_seen_ = revision;
+}
+
+void Bindings::copy_input(std::uint32_t slot, std::span<const std::byte> bytes) {
+  bind_copy(slot);
+  write_buffer(inputs_[slot], 0, bytes);
 }
 
 void Bindings::bind_input(std::string_view name, std::span<const std::byte> bytes) {
   const auto slots = input_slots_.find(name);
   if (slots == input_slots_.end()) return;  // nothing reads it
+  for (const std::uint32_t s : slots->second) copy_input(s, bytes);
+}
+
+void Bindings::bind_input(std::string_view name, const View& view,
+                          std::span<const std::byte> bytes) {
+  const auto slots = input_slots_.find(name);
+  if (slots == input_slots_.end()) return;
   for (const std::uint32_t s : slots->second) {
-    write_buffer(inputs_[s], 0, bytes);
-    bind(s, inputs_[s], 0, plan_.slots[s].bytes);
+    Device& device = *plan_.slots[s].device;
+    const bool as_it_lies = &view.buffer->device() == &device && is_contiguous(view.operand) &&
+                            view.offset % device.alignment() == 0;
+    if (as_it_lies) {
+      bind(s, view.buffer, view.offset, plan_.slots[s].bytes);
+    } else {
+      copy_input(s, bytes);
+    }
   }
 }
 
@@ -226,8 +312,7 @@ void Bindings::bind_state(std::span<const std::uint32_t> slots, const StateUse& 
     std::vector<std::byte> bytes(
         plan_.slots[s].bytes);  // a fed input that another device reads too
     read_buffer(use.buffer(), 0, bytes);
-    write_buffer(inputs_[s], 0, bytes);
-    bind(s, inputs_[s], 0, bytes.size());
+    copy_input(s, bytes);
   }
 }
 

@@ -20,12 +20,19 @@ class Bindings {
 
   /// Whether a device of the plan was lost since this was made: then it serves no more runs.
   bool is_outdated() const;
-  /// Makes the arenas, inputs, outputs, staging and constants, once. Throws out_of_memory.
+  /// Makes the arenas, staging and constants, once. Throws out_of_memory.
   void allocate();
+  /// Memory for inputs and outputs that have none.
+  void make_inputs();
+  void make_outputs();
   /// Binds what changed among the parameters since the last call; repacks what nobody has yet.
   void bind_parameters(Parameters& parameters);
   /// Copies the bytes into every slot of the input and binds it there.
   void bind_input(std::string_view name, std::span<const std::byte> bytes);
+  /// As that, but where a slot's device can read the view as it lies, without a copy.
+  void bind_input(std::string_view name, const View& view, std::span<const std::byte> bytes);
+  /// Lets go of outputs, and of inputs that were bound where they lay.
+  void release();
   /// Binds a state's buffer to the state's slots, or to those of the input that it feeds; on other
   /// devices the input gets a copy.
   void bind_state(std::span<const std::uint32_t> slots, const StateUse& use);
@@ -40,12 +47,15 @@ class Bindings {
     std::size_t offset = 0;
   };
   void bind(std::uint32_t slot, Ref<Buffer> buffer, std::size_t offset, std::size_t bytes);
+  void unbind(std::uint32_t slot);
+  void bind_copy(std::uint32_t slot);
+  void copy_input(std::uint32_t slot, std::span<const std::byte> bytes);
   void pack(const PlannedLaunch& launch, const View& plain, const View& packed) const;
 
   const Plan& plan_;
   std::map<Device*, std::uint64_t> generations_;
   std::vector<Bound> bound_;
-  std::vector<Ref<Buffer>> inputs_;  // by slot: the buffer that explicit inputs are copied to
+  std::vector<Ref<Buffer>> inputs_;  // by slot: the buffer that inputs are copied to, if any are
   std::map<Device*, std::unique_ptr<BindingTable>> tables_;
   std::map<std::string, std::vector<std::uint32_t>, std::less<>> input_slots_;
   std::uint64_t parameters_seen_ = ~std::uint64_t{0};

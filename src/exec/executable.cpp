@@ -72,6 +72,47 @@ struct OnDevices {
   }
 };
 
+/// Copies the value out of its slot into memory of its own.
+Array copy_out(const Ref<Buffer>& buffer, std::size_t offset, const OperandSpec& operand) {
+  std::vector<std::byte> bytes(span_bytes(operand));
+  read_buffer(buffer, offset, bytes);
+  if (is_contiguous(operand)) return Array::from_bytes(operand.spec, bytes);
+  View held{allocate_host(bytes.size()), 0, operand};
+  if (!bytes.empty()) std::memcpy(held.host(), bytes.data(), bytes.size());
+  Array strided = Array::from_view(std::move(held));
+  return Array::from_bytes(operand.spec, strided.to_bytes());
+}
+
+/// Evaluated, with their bytes where the host sees them.
+class HostArrays {
+ public:
+  explicit HostArrays(std::span<const NamedArray> arrays) {
+    std::vector<Array> all;
+    for (const NamedArray& named : arrays) all.push_back(named.array);
+    eval(std::span<const Array>(all));
+    copies_.reserve(arrays.size());
+    for (const NamedArray& named : arrays) {
+      views_.push_back(named.array.view());
+      tensors_.push_back({named.name, {named.array.spec(), bytes_of(named.array, views_.back())}});
+    }
+  }
+  std::span<const NamedTensor> tensors() const { return tensors_; }
+  const View& view(std::size_t i) const { return views_[i]; }
+
+ private:
+  std::span<const std::byte> bytes_of(const Array& array, const View& view) {
+    if (view.buffer->host() && is_contiguous(view.operand)) {
+      view.buffer->wait_for_writes();
+      return {view.host(), array.nbytes()};
+    }
+    return copies_.emplace_back(array.to_bytes());
+  }
+
+  std::vector<View> views_;
+  std::vector<std::vector<std::byte>> copies_;
+  std::vector<NamedTensor> tensors_;
+};
+
 }  // namespace
 
 struct Executable::Impl {
@@ -169,12 +210,19 @@ struct Executable::Impl {
   void bind(std::span<const NamedTensor> inputs, const HeldStates& held) {
     Bindings& bindings = there->bindings;
     bindings.allocate();
+    bindings.make_inputs();
+    bindings.make_outputs();
+    bind_lasting(bindings, held);
+    for (const NamedTensor& input : inputs) bindings.bind_input(input.name, input.tensor.bytes);
+  }
+
+  /// Parameters and states.
+  void bind_lasting(Bindings& bindings, const HeldStates& held) {
     bindings.bind_parameters(*parameters);
     for (const HeldStates::Held& state : held.all()) {
       bindings.bind_state(state.user->slots, state.use);
       bindings.bind_state(state.user->fed_slots, state.use);
     }
-    for (const NamedTensor& input : inputs) bindings.bind_input(input.name, input.tensor.bytes);
   }
 
   Ref<Completion> submit_split(const Split& split, const Recording& recording,
@@ -201,6 +249,19 @@ struct Executable::Impl {
         return ends[i];
     }
     return nullptr;
+  }
+
+  /// The outputs of a run whose memory is theirs from now on.
+  std::vector<Array> take_outputs() {
+    std::vector<Array> arrays;
+    for (const PlanOutput& output : plan().outputs) {
+      const Location& location = output.location;
+      const Ref<Buffer>& buffer = there->bindings.buffer(location.slot);
+      const bool own = plan().slots[location.slot].kind == SlotKind::output;
+      arrays.push_back(own ? Array::from_view({buffer, location.offset, location.operand})
+                           : copy_out(buffer, location.offset, location.operand));
+    }
+    return arrays;
   }
 
   /// Submits every split in order, then the feeds. What goes wrong ends the run and is its error.
@@ -302,6 +363,34 @@ Ref<Completion> Executable::submit(std::span<const NamedTensor> inputs) {
   return impl_->last;
 }
 
+std::vector<Array> Executable::call(std::span<const NamedArray> inputs) {
+  const HostArrays arrays(inputs);
+  const std::lock_guard lock(impl_->mutex);
+  impl_->return_to_devices();
+  impl_->make_missing_states();
+  HeldStates held(impl_->compiled->states, impl_->states);
+  impl_->compiled->inputs.check(arrays.tensors(), held.rows());
+  const std::unique_ptr<WatchedRun> watched = impl_->watch(arrays.tensors());
+  Bindings& bindings = impl_->there->bindings;
+  bindings.release();  // outputs that `run` left
+  bindings.allocate();
+  bindings.make_outputs();
+  impl_->bind_lasting(bindings, held);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    bindings.bind_input(inputs[i].name, arrays.view(i), arrays.tensors()[i].tensor.bytes);
+  }
+  {
+    const Team::Session session(current_team());
+    impl_->last = impl_->submit_all(held, watched.get());
+  }
+  // What did not end keeps its memory, and the next run looks after it.
+  impl_->last->wait();
+  impl_->last = nullptr;
+  std::vector<Array> outputs = impl_->take_outputs();
+  bindings.release();
+  return outputs;
+}
+
 void Executable::run(std::span<const NamedTensor> inputs) {
   submit(inputs)->wait();
 }
@@ -316,17 +405,6 @@ const PlanOutput& find_output(const Plan& plan, std::string_view name) {
     if (output.name == name) return output;
   }
   fail(ErrorCode::invalid_argument, "there is no output '{}' in this graph", name);
-}
-
-/// Copies the value out of its slot into memory of its own.
-Array copy_out(const Ref<Buffer>& buffer, std::size_t offset, const OperandSpec& operand) {
-  std::vector<std::byte> bytes(span_bytes(operand));
-  read_buffer(buffer, offset, bytes);
-  if (is_contiguous(operand)) return Array::from_bytes(operand.spec, bytes);
-  View held{allocate_host(bytes.size()), 0, operand};
-  if (!bytes.empty()) std::memcpy(held.host(), bytes.data(), bytes.size());
-  Array strided = Array::from_view(std::move(held));
-  return Array::from_bytes(operand.spec, strided.to_bytes());
 }
 
 OperandSpec row_of(const OperandSpec& operand, std::int64_t row, std::size_t& offset,

@@ -83,8 +83,10 @@ void InputChecker::find_bounds(const Graph& graph, NodeId n, std::span<const Sta
     const auto* input = leaf ? std::get_if<Input>(&leaf->op) : nullptr;
     if (!input || !is_integer(input->spec.dtype)) continue;
     const ValueId indexed = node.inputs[bound.of];
-    Bound checked{
-        .minimum = bound.minimum, .divisor = bound.divisor, .user = std::string(name(node.op))};
+    Bound checked{.minimum = bound.minimum,
+                  .divisor = bound.divisor,
+                  .wraps = bound.wraps && info(input->spec.dtype).kind == DTypeKind::signed_int,
+                  .user = std::string(name(node.op))};
     checked.limit = graph.spec(indexed).shape[bound.axis] * bound.multiplier / bound.divisor +
                     (bound.inclusive ? 1 : 0);
     if (const StateRef* state = state_behind(graph, indexed); state && bound.axis == 0) {
@@ -94,7 +96,7 @@ void InputChecker::find_bounds(const Graph& graph, NodeId n, std::span<const Sta
     std::vector<Bound>& bounds = known_[*index_of(input->name)].bounds;
     const bool seen = std::any_of(bounds.begin(), bounds.end(), [&](const Bound& b) {
       return b.minimum == checked.minimum && b.limit == checked.limit && b.state == checked.state &&
-             b.divisor == checked.divisor;
+             b.divisor == checked.divisor && b.wraps == checked.wraps;
     });
     if (!seen) bounds.push_back(std::move(checked));
   }
@@ -152,11 +154,12 @@ void InputChecker::check_indices(const Known& known, const HostTensor& tensor, s
   for (const Bound& bound : known.bounds) {
     const std::int64_t now = bound.state ? state_rows[*bound.state] : -1;
     const std::int64_t limit = now < 0 ? bound.limit : now / bound.divisor;
+    const std::int64_t minimum = bound.wraps ? -limit : bound.minimum;
     for (std::int64_t i = 0; i < rows * per_row; ++i) {
       const std::int64_t value = integer_at(tensor, static_cast<std::size_t>(i));
-      require(bound.minimum <= value && value < limit, ErrorCode::invalid_argument,
+      require(minimum <= value && value < limit, ErrorCode::invalid_argument,
               "run: input '{}' holds {} at {}; {} takes {} to {}", known.name, value, i, bound.user,
-              bound.minimum, limit - 1);
+              minimum, limit - 1);
     }
   }
 }

@@ -28,7 +28,8 @@ class InputChecker {
     std::int64_t minimum = 0, limit = 0;  // limit: exclusive
     std::optional<std::size_t> state;     // of which the limit is the rows / divisor
     std::int64_t divisor = 1;
-    std::string user;  // the op that reads the indices
+    bool wraps = false;  // from -limit on
+    std::string user;    // the op that reads the indices
   };
   struct Known {
     std::string name;

@@ -28,7 +28,7 @@ class Isolation {
 
  private:
   const Graph& graph() const { return old_.graph; }
-  const Memory& memory(ValueId v) const { return memory_[v.node][v.output]; }
+  const Memory& memory(ValueId v) const { return memory_[v]; }
 
   /// A state, or an input that may be bound to one.
   bool is_shared_leaf(ValueId root) const {
@@ -136,7 +136,7 @@ class Isolation {
   }
 
   PlacedGraph old_, new_;
-  std::vector<std::vector<Memory>> memory_;
+  PerValue<Memory> memory_;
   std::map<ValueId, Device*> homes_;  // by root
   std::set<ValueId> written_;         // roots
   std::set<ValueId> to_copy_;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
+#include <utility>
 
 #include "base/check.h"
 #include "base/system.h"
@@ -17,6 +19,9 @@ namespace {
 constexpr std::size_t kMostImported = std::size_t{1} << 30;
 // Importing less is not worth a memory object, of which drivers may have as few as 4096.
 constexpr std::size_t kLeastImported = std::size_t{64} << 10;
+// Mapped weights of up to this size are copied where pages are to be released: a fault maps as much
+// around it (Linux's fault_around_bytes).
+constexpr std::size_t kMostCopied = std::size_t{64} << 10;
 // Packed at once, so that few pages of a mapped file are there beside what they become.
 constexpr std::size_t kMostPackedAtOnce = std::size_t{16} << 20;
 // Weights with more between them than this, that nobody asked for, get buffers of their own.
@@ -77,7 +82,7 @@ View upload(const View& from, Device& device) {
 void Parameters::Impl::set(const std::string& name, View plain,
                            std::shared_ptr<const void> mapping) {
   const std::lock_guard lock(mutex);
-  entries_[name] = Entry{std::move(plain), std::move(mapping), {}, {}};
+  entries_[name] = Entry{.plain = std::move(plain), .mapping = std::move(mapping)};
   ++revision;
 }
 
@@ -115,10 +120,40 @@ Parameters::Impl::Entry& Parameters::Impl::entry_of(const std::string& name,
 View Parameters::Impl::plain(const std::string& name, const TensorSpec& spec, Device& device) {
   const std::lock_guard lock(mutex);
   Entry& entry = entry_of(name, spec);
-  if (&entry.plain.buffer->device() == &device) return entry.plain;
+  if (&entry.plain.buffer->device() == &device) {
+    if (entry.mapping && release && byte_size(spec) <= kMostCopied) leave_mapping(entry);
+    return entry.plain;
+  }
   if (const View* copy = without_copying(entry, device)) return *copy;
   const View copy = fitted(name, spec, device, [&] { return upload(entry.plain, device); });
   return entry.copies[&device] = copy;
+}
+
+void Parameters::Impl::leave_mapping(Entry& entry) {
+  const std::size_t bytes = byte_size(entry.plain.spec());
+  const View mapped = entry.plain;
+  entry.plain = {allocate_host(bytes), 0, mapped.operand};
+  if (bytes > 0) std::memcpy(entry.plain.host(), mapped.host(), bytes);
+  entry.mapping = nullptr;
+  entry.left = {mapped.host(), bytes};
+  has_left_ = true;
+}
+
+void Parameters::Impl::release_left() {
+  const std::lock_guard lock(mutex);
+  if (!std::exchange(has_left_, false) || !release) return;
+  std::vector<std::span<const std::byte>> left;
+  for (const auto& [name, entry] : entries_) {
+    if (!entry.left.empty()) left.push_back(entry.left);
+  }
+  std::ranges::sort(left, {}, [](const auto& bytes) { return bytes.data(); });
+  for (std::size_t i = 0; i < left.size();) {
+    const std::byte *const begin = left[i].data(), *end = begin + left[i].size();
+    while (++i < left.size() && left[i].data() <= end + page_size()) {
+      end = std::max(end, left[i].data() + left[i].size());
+    }
+    release({begin, end});
+  }
 }
 
 View Parameters::Impl::packed(const std::string& name, const OperandSpec& operand, Device& device,
@@ -135,6 +170,8 @@ View Parameters::Impl::packed(const std::string& name, const OperandSpec& operan
     View result{device.allocate(span_bytes(operand)), 0, operand};
     if (here && entry.mapping && release) {
       pack_in_pieces(plain, result, pack);
+      entry.left = {plain.host(), span_bytes(plain.operand)};
+      has_left_ = true;
     } else {
       pack(plain, result);
     }
@@ -157,6 +194,16 @@ void Parameters::Impl::pack_in_pieces(const View& plain, const View& packed,
     pack(piece, rows_of(packed, first, count));
     release({piece.host(), span_bytes(piece.operand)});
   }
+}
+
+std::function<void(const LoadProgress&)> Parameters::Impl::progress() const {
+  const std::lock_guard lock(mutex);
+  return progress_;
+}
+
+void Parameters::Impl::set_progress(std::function<void(const LoadProgress&)> progress) {
+  const std::lock_guard lock(mutex);
+  progress_ = std::move(progress);
 }
 
 // ---- Without copies

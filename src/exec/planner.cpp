@@ -29,7 +29,12 @@ struct Storage {
 class Planner {
  public:
   explicit Planner(Isolated isolated)
-      : memory_(std::move(isolated.memory)), plan_{.placed = std::move(isolated.placed)} {
+      : memory_(std::move(isolated.memory)),
+        plan_{.placed = std::move(isolated.placed)},
+        last_use_(graph(), 0),
+        storage_of_(graph(), kNever),
+        output_slots_(graph(), kNever),
+        leaf_slots_(graph(), kNever) {
     for (NodeId n = 0; n < graph().nodes.size(); ++n) {
       if (const auto* input = std::get_if<Input>(&graph().nodes[n].op))
         input_nodes_[input->name] = n;
@@ -37,6 +42,7 @@ class Planner {
   }
 
   Plan make() {
+    plan_.generations = plan_.placed.generations;
     for (Device* device : plan_.placed.placement) {
       if (device) plan_.generations.try_emplace(device, device->generation());
     }
@@ -54,7 +60,7 @@ class Planner {
  private:
   const Graph& graph() const { return plan_.placed.graph; }
   Device* device_of(NodeId node) const { return plan_.placed.placement[node]; }
-  const Memory& memory(ValueId value) const { return memory_[value.node][value.output]; }
+  const Memory& memory(ValueId value) const { return memory_[value]; }
   const Memory& root_memory(ValueId value) const { return memory(memory(value).root); }
 
   // ---- Order
@@ -115,8 +121,15 @@ class Planner {
   /// The slot of a leaf (or of a repacked parameter) on `device`; each device that reads one has
   /// its own.
   std::uint32_t leaf_slot(ValueId leaf, Device* device) {
-    const auto [it, is_new] = leaf_slots_.try_emplace({leaf, device}, 0);
-    if (!is_new) return it->second;
+    std::uint32_t& first = leaf_slots_[leaf];
+    if (first != kNever && plan_.slots[first].device == device) return first;
+    if (first == kNever) return first = make_leaf_slot(leaf, device);
+    const auto [other, is_new] = more_leaf_slots_.try_emplace({leaf, device}, kNever);
+    if (is_new) other->second = make_leaf_slot(leaf, device);
+    return other->second;
+  }
+
+  std::uint32_t make_leaf_slot(ValueId leaf, Device* device) {
     const Op& op = graph().node(leaf).op;
     Slot slot{.kind = SlotKind::parameter, .device = device, .operand = memory(leaf).operand};
     slot.bytes = span_bytes(slot.operand);
@@ -132,10 +145,7 @@ class Planner {
     } else {
       slot.name = parameter_name(leaf);
     }
-    it->second = add_slot(std::move(slot));
-    const Slot& added = plan_.slots[it->second];
-    if (added.kind == SlotKind::state) state_slots_[{added.name, device}] = it->second;
-    return it->second;
+    return add_slot(std::move(slot));
   }
 
   std::string parameter_name(ValueId value) const {
@@ -148,7 +158,7 @@ class Planner {
   void assign_outputs() {
     for (const Graph::Named& output : graph().outputs) {
       const ValueId root = memory(output.value).root;
-      if (launch_of_[root.node] == kNever || output_slots_.contains(root)) continue;
+      if (launch_of_[root.node] == kNever || output_slots_[root] != kNever) continue;
       Slot slot{.kind = SlotKind::output,
                 .device = device_of(root.node),
                 .name = output.name,
@@ -209,7 +219,7 @@ class Planner {
     }
     for (const auto& [root, devices] : readers) {
       const bool only_one = devices.size() == 1 && devices[0];
-      if (only_one && devices[0]->shares_host_memory() && !output_slots_.contains(root))
+      if (only_one && devices[0]->shares_host_memory() && output_slots_[root] == kNever)
         homes_[root] = devices[0];
     }
   }
@@ -226,7 +236,7 @@ class Planner {
     for (std::uint32_t i = 0; i < launches_.size(); ++i) {
       const NodeId n = launches_[i];
       const GraphNode& node = graph().nodes[n];
-      kernels_.push_back(prepare(n));
+      kernels_.push_back(kernel_of(n));
       std::vector<std::uint32_t> taken;
       for (std::uint32_t o = 0; o < node.outputs.size(); ++o) {
         const ValueId value{n, o};
@@ -241,16 +251,16 @@ class Planner {
 
   std::uint32_t storage_for(ValueId value, std::uint32_t launch,
                             const std::vector<std::uint32_t>& taken) {
-    const auto slot = output_slots_.find(value);
+    const std::uint32_t slot = output_slots_[value];
     const bool here = home_of(value) == device_of(value.node);
-    if (slot == output_slots_.end() && here) {
+    if (slot == kNever && here) {
       if (const auto donor = in_place(value, launch, taken)) return *donor;
     }
     Storage storage{.device = home_of(value),
                     .bytes = span_bytes(memory(value).operand),
                     .first = here ? launch : 0,
                     .last = here ? launch : after_all()};
-    if (slot != output_slots_.end()) storage.slot = slot->second;
+    if (slot != kNever) storage.slot = slot;
     storages_.push_back(storage);
     return static_cast<std::uint32_t>(storages_.size() - 1);
   }
@@ -263,26 +273,27 @@ class Planner {
     for (const KernelTraits::Alias& alias : kernels_[launch]->traits().aliases) {
       if (alias.output != value.output || alias.required) continue;
       const Memory& input = memory(node.inputs[alias.input]);
-      const auto found = storage_of_.find(input.root);
-      if (found == storage_of_.end()) continue;
-      const Storage& storage = storages_[found->second];
+      const std::uint32_t candidate = storage_of_[input.root];
+      if (candidate == kNever) continue;
+      const Storage& storage = storages_[candidate];
       const auto readers = std::count_if(node.inputs.begin(), node.inputs.end(), [&](ValueId v) {
-        const auto other = storage_of_.find(memory(v).root);
-        return other != storage_of_.end() && other->second == found->second;
+        return storage_of_[memory(v).root] == candidate;
       });
       const bool whole = input.offset == 0 && is_contiguous(input.operand) &&
                          span_bytes(input.operand) == storage.bytes &&
                          span_bytes(memory(value).operand) == storage.bytes;
       if (!storage.slot && storage.device == device_of(value.node) && storage.last == launch &&
           whole && readers == 1 &&
-          std::find(taken.begin(), taken.end(), found->second) == taken.end()) {
-        return found->second;
+          std::find(taken.begin(), taken.end(), candidate) == taken.end()) {
+        return candidate;
       }
     }
     return std::nullopt;
   }
 
-  std::shared_ptr<const Kernel> prepare(NodeId n) const {
+  std::shared_ptr<const Kernel> kernel_of(NodeId n) const {
+    const auto& known = plan_.placed.kernels;
+    if (n < known.size() && known[n]) return known[n];
     const GraphNode& node = graph().nodes[n];
     std::vector<OperandSpec> inputs, outputs;
     inputs.reserve(node.inputs.size());
@@ -338,10 +349,10 @@ class Planner {
   Location locate(ValueId value, Device* device) {
     const Memory& m = memory(value);
     Location location{.offset = m.offset, .bytes = span_bytes(m.operand), .operand = m.operand};
-    const auto made = storage_of_.find(m.root);
-    if (made == storage_of_.end()) {
+    const std::uint32_t made = storage_of_[m.root];
+    if (made == kNever) {
       location.slot = leaf_slot(m.root, device);
-    } else if (const Storage& s = storages_[made->second]; !reaches(device, s.device)) {
+    } else if (const Storage& s = storages_[made]; !reaches(device, s.device)) {
       location.slot = staging_slot(m.root, device);
     } else if (s.slot) {
       location.slot = *s.slot;
@@ -364,6 +375,8 @@ class Planner {
   PlannedLaunch launch(NodeId n, std::shared_ptr<const Kernel> kernel, Device* device) {
     const GraphNode& node = graph().nodes[n];
     PlannedLaunch planned{.node = n, .kernel = std::move(kernel)};
+    planned.inputs.reserve(node.inputs.size());
+    planned.outputs.reserve(node.outputs.size());
     for (const ValueId v : node.inputs) planned.inputs.push_back(locate(v, device));
     for (std::uint32_t o = 0; o < node.outputs.size(); ++o)
       planned.outputs.push_back(locate({n, o}, device));
@@ -382,7 +395,7 @@ class Planner {
   // ---- Steps
 
   void emit_load() {
-    for (const NodeId n : loads_) plan_.load.push_back(launch(n, prepare(n), device_of(n)));
+    for (const NodeId n : loads_) plan_.load.push_back(launch(n, kernel_of(n), device_of(n)));
   }
 
   void emit_splits() {
@@ -393,8 +406,7 @@ class Planner {
       for (std::uint32_t s = 0; s < runs_.size(); ++s) plan_.feeds.back().waits.push_back(s);
     }
     emit_copies();
-    for (Split& split : plan_.splits) insert_barriers(split);
-    for (Split& split : plan_.feeds) insert_barriers(split);
+    insert_barriers(plan_);
   }
 
   /// The launch that makes the value, views looked through; kNever for leaves.
@@ -402,6 +414,7 @@ class Planner {
 
   void emit_split(const Run& run, std::vector<Split>& splits) {
     Split split{.device = run.device};
+    split.steps.reserve(run.end - run.begin);
     for (std::uint32_t i = run.begin; i < run.end; ++i) {
       PlannedLaunch planned = launch(launches_[i], kernels_[i], run.device);
       planned.workspace_bytes = kernels_[i]->traits().workspace_bytes;
@@ -449,76 +462,6 @@ class Planner {
     }
   }
 
-  // ---- Barriers
-
-  struct Access {
-    std::uint32_t slot;
-    std::size_t begin, end;
-    bool write;
-  };
-
-  /// A fed input is bound to its state's memory.
-  std::uint32_t memory_slot(std::uint32_t slot) const {
-    const Slot& planned = plan_.slots[slot];
-    if (planned.kind != SlotKind::input) return slot;
-    const auto state = state_slots_.find({planned.name, planned.device});
-    return state == state_slots_.end() ? slot : state->second;
-  }
-
-  /// Rows of a state are chosen by data, and its buffer may outgrow its spec: all of it counts.
-  Access access(const Location& location, ByteRange range, bool write) const {
-    const std::uint32_t bound = memory_slot(location.slot);
-    if (plan_.slots[bound].kind == SlotKind::state) {
-      return {bound, 0, std::numeric_limits<std::size_t>::max(), write};
-    }
-    return {location.slot, location.offset + range.begin, location.offset + range.end, write};
-  }
-
-  std::vector<Access> accesses(const PlannedStep& step) const {
-    std::vector<Access> all;
-    if (const auto* l = std::get_if<PlannedLaunch>(&step)) {
-      const KernelTraits& traits = l->kernel->traits();
-      for (std::size_t i = 0; i < l->inputs.size(); ++i)
-        all.push_back(access(l->inputs[i], traits.reads[i], false));
-      for (std::size_t o = 0; o < l->outputs.size(); ++o)
-        all.push_back(access(l->outputs[o], traits.writes[o], true));
-      if (l->workspace_bytes > 0) {
-        all.push_back({l->workspace_slot, l->workspace_offset,
-                       l->workspace_offset + l->workspace_bytes, true});
-      }
-    } else if (const auto* c = std::get_if<PlannedCopy>(&step)) {
-      all.push_back(access(c->from, {0, c->from.bytes}, false));
-      all.push_back(access(c->to, {0, c->to.bytes}, true));
-    }
-    return all;
-  }
-
-  static bool conflict(const Access& a, const Access& b) {
-    return a.slot == b.slot && (a.write || b.write) && a.begin < b.end && b.begin < a.end;
-  }
-
-  /// One at the start, for what the run before left in flight, and one before each step that
-  /// conflicts with something since the last.
-  void insert_barriers(Split& split) const {
-    std::vector<PlannedStep> steps;
-    steps.emplace_back(PlannedBarrier{});
-    std::vector<Access> since;
-    for (PlannedStep& step : split.steps) {
-      const std::vector<Access> now = accesses(step);
-      const bool hazard = std::any_of(now.begin(), now.end(), [&](const Access& a) {
-        return std::any_of(since.begin(), since.end(),
-                           [&](const Access& b) { return conflict(a, b); });
-      });
-      if (hazard) {
-        steps.emplace_back(PlannedBarrier{});
-        since.clear();
-      }
-      since.insert(since.end(), now.begin(), now.end());
-      steps.push_back(std::move(step));
-    }
-    split.steps = std::move(steps);
-  }
-
   // ---- Results
 
   void emit_outputs() {
@@ -537,13 +480,11 @@ class Planner {
 
   /// A device that already has the leaf, or the CPU.
   Device* leaf_device(ValueId leaf) const {
-    for (const auto& [key, slot] : leaf_slots_) {
-      if (key.first == leaf) return key.second;
-    }
-    return &cpu_device();
+    const std::uint32_t slot = leaf_slots_[leaf];
+    return slot == kNever ? &cpu_device() : plan_.slots[slot].device;
   }
 
-  std::vector<std::vector<Memory>> memory_;  // [node][output]
+  PerValue<Memory> memory_;
   Plan plan_;
   std::map<std::string, NodeId> input_nodes_;
   std::vector<NodeId> launches_, loads_;
@@ -551,13 +492,14 @@ class Planner {
   std::vector<Run> runs_, feed_runs_;
   std::vector<std::shared_ptr<const Kernel>> kernels_;  // by launch
   std::vector<std::size_t> workspace_offsets_;          // by launch
-  std::map<ValueId, std::uint32_t> last_use_;           // root -> launch
-  std::map<ValueId, Device*> homes_;                    // of roots that lie elsewhere
   std::vector<Storage> storages_;
-  std::map<ValueId, std::uint32_t> storage_of_;  // root -> storage
-  std::map<ValueId, std::uint32_t> output_slots_;
-  std::map<std::pair<ValueId, Device*>, std::uint32_t> leaf_slots_, staging_slots_;
-  std::map<std::pair<std::string, Device*>, std::uint32_t> state_slots_;
+  std::map<ValueId, Device*> homes_;  // of roots that lie elsewhere
+  // By root, kNever where there is none:
+  PerValue<std::uint32_t> last_use_;  // launch
+  PerValue<std::uint32_t> storage_of_, output_slots_;
+  PerValue<std::uint32_t> leaf_slots_;  // on the first device that reads the leaf
+  std::map<std::pair<ValueId, Device*>, std::uint32_t> more_leaf_slots_;  // on others
+  std::map<std::pair<ValueId, Device*>, std::uint32_t> staging_slots_;
   std::map<Device*, std::uint32_t> arena_slots_;
 };
 
@@ -575,14 +517,16 @@ bool verifies(const CompileOptions& options) {
 #endif
 }
 
-Plan plan_graph(const Graph& graph, const CompileOptions& options) {
-  const PassOptions passes{options.devices.empty() ? default_devices() : options.devices,
-                           options.pin,
-                           options.fuse && settings().fuse,
-                           options.repack && settings().repack,
-                           options.strict_pins,
-                           verifies(options)};
-  return make_plan(prepare_graph(graph, passes));
+Plan plan_graph(Graph graph, const CompileOptions& options) {
+  PassOptions passes;
+  passes.devices = options.devices.empty() ? default_devices() : options.devices;
+  passes.pin = options.pin;
+  passes.fuse = options.fuse && settings().fuse;
+  passes.fuse_elements = options.fuse_elements;
+  passes.repack = options.repack && settings().repack;
+  passes.strict_pins = options.strict_pins;
+  passes.check_result = verifies(options);
+  return make_plan(prepare_graph(std::move(graph), passes));
 }
 
 }  // namespace heddle

@@ -16,22 +16,26 @@ struct Memory {
   OperandSpec operand;
 };
 
-/// The memory of every value, by node and output.
-std::vector<std::vector<Memory>> trace_memory(const Graph& graph);
+/// The memory of every value.
+PerValue<Memory> trace_memory(const Graph& graph);
 
 struct Isolated {
   PlacedGraph placed;
-  std::vector<std::vector<Memory>> memory;  // of its values
+  PerValue<Memory> memory;
 };
 
 /// Copies state versions that something outside the state's chain on its own device reads: another
 /// device, or the caller as an output (a later run may write the state before the caller looks).
 Isolated isolate_states(PlacedGraph placed);
 
+/// Puts a barrier at the start of each split, for what the run before left in flight, and one
+/// before each step that conflicts with something since the last.
+void insert_barriers(Plan& plan);
+
 /// Whether a plan that these options make is verified.
 bool verifies(const CompileOptions& options);
 
 /// The graph's plan as `options` and the settings would have it: all that compiling decides.
-Plan plan_graph(const Graph& graph, const CompileOptions& options);
+Plan plan_graph(Graph graph, const CompileOptions& options);
 
 }  // namespace heddle

@@ -20,11 +20,12 @@ const Op& op_of(const Array& array) {
 }  // namespace
 
 Array GraphBuilder::leaf(const std::string& name, Op op) {
-  if (const auto taken = leaves_.find(name); taken != leaves_.end()) {
+  const auto place = leaves_.lower_bound(name);
+  if (place != leaves_.end() && place->first == name) {
     fail(kInvalid, "\"{}\" is a name of the graph already: of {}", name,
-         to_string(op_of(taken->second)));
+         to_string(op_of(place->second)));
   }
-  return leaves_.try_emplace(name, apply(std::move(op), {})).first->second;
+  return leaves_.emplace_hint(place, name, apply(std::move(op), {}))->second;
 }
 
 void GraphBuilder::need_extent(const std::string& name) {
@@ -133,7 +134,7 @@ Graph GraphBuilder::build() const {
   for (const Result& update : updates_) graph.state_updates.push_back({update.name, *value++});
   append_feeds(graph, {value, values.end()});
   graph = keep_old_versions(std::move(graph));
-  validate(graph);
+  validate_names_and_states(graph);
   return graph;
 }
 

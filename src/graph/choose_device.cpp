@@ -15,11 +15,10 @@ bool as_it_is(const Legal& legal) {
   return legal.how == Legal::How::direct || legal.how == Legal::How::contiguous;
 }
 
-std::vector<OperandSpec> operands_of(const std::vector<std::vector<OperandSpec>>& layouts,
-                                     const GraphNode& node) {
+std::vector<OperandSpec> operands_of(const PerValue<OperandSpec>& layouts, const GraphNode& node) {
   std::vector<OperandSpec> operands;
   operands.reserve(node.inputs.size());
-  for (const ValueId input : node.inputs) operands.push_back(layouts[input.node][input.output]);
+  for (const ValueId input : node.inputs) operands.push_back(layouts[input]);
   return operands;
 }
 
@@ -38,10 +37,12 @@ Legal ask(Device& device, const GraphNode& node, const std::vector<OperandSpec>&
 
 }  // namespace
 
-std::vector<Device*> candidate_devices(const GraphNode& node, const PassOptions& options) {
-  if (node.pin) {
-    if (options.strict_pins || node.pin == &cpu_device()) return {node.pin};
-    return {node.pin, &cpu_device()};
+namespace {
+
+std::vector<Device*> candidates_for(Device* pin, const PassOptions& options) {
+  if (pin) {
+    if (options.strict_pins || pin == &cpu_device()) return {pin};
+    return {pin, &cpu_device()};
   }
   if (options.pin) return {options.pin};
   std::vector<Device*> devices = options.devices;
@@ -49,8 +50,16 @@ std::vector<Device*> candidate_devices(const GraphNode& node, const PassOptions&
   return devices;
 }
 
+}  // namespace
+
+const std::vector<Device*>& Candidates::of(const GraphNode& node) {
+  const auto [known, is_new] = by_pin_.try_emplace(node.pin);
+  if (is_new) known->second = candidates_for(node.pin, options_);
+  return known->second;
+}
+
 DeviceChoices::DeviceChoices(const Graph& graph, const PassOptions& options)
-    : graph_(graph), options_(options), layouts_(value_layouts(graph)) {
+    : graph_(graph), options_(options), candidates_(options), layouts_(value_layouts(graph)) {
   const Versions versions(graph);
   for (NodeId id = 0; id < graph.nodes.size(); ++id) {
     const GraphNode& node = graph.nodes[id];
@@ -64,6 +73,7 @@ DeviceChoices::DeviceChoices(const Graph& graph, const PassOptions& options)
 
 /// Of the candidates before the CPU, the first that can run it as it is, else the first that can
 /// run its lowered form; then the CPU; then, likewise, those after it.
+template <class Ask>
 Choice DeviceChoices::first_able(const std::vector<Device*>& candidates, const Ask& ask,
                                  std::vector<std::string>* reasons) const {
   for (auto begin = candidates.begin(); begin != candidates.end();) {
@@ -88,32 +98,35 @@ Legal DeviceChoices::ask_as_written(Device& device, NodeId id) {
   return ask(device, graph_.nodes[id], operands_of(layouts_, graph_.nodes[id]));
 }
 
-/// The state's device, once it is known; where several nodes write the state, it is the best of
-/// those that can run all of them.
-std::vector<Device*> DeviceChoices::candidates_of_writer(NodeId id) {
+/// The state's device, once it is known.
+const std::vector<Device*>& DeviceChoices::candidates_of_writer(NodeId id) {
   const auto found = state_of_writer_.find(id);
-  if (found == state_of_writer_.end()) return candidate_devices(graph_.nodes[id], options_);
+  if (found == state_of_writer_.end()) return candidates_.of(graph_.nodes[id]);
   const std::vector<NodeId>& writers = writers_[found->second];
-  if (writers.size() == 1) return candidate_devices(graph_.nodes[id], options_);
-  const auto [known, is_new] = device_of_state_.try_emplace(found->second, nullptr);
-  if (is_new) {
-    std::vector<Device*> candidates = candidate_devices(graph_.nodes[writers[0]], options_);
-    for (const NodeId writer : writers) {
-      const std::vector<Device*> its = candidate_devices(graph_.nodes[writer], options_);
-      std::erase_if(candidates, [&](Device* d) { return std::ranges::find(its, d) == its.end(); });
-    }
-    const Ask worst = [&](Device& device) {
-      Legal all = ask_as_written(device, writers[0]);
-      for (const NodeId writer : writers) {
-        Legal legal = ask_as_written(device, writer);
-        if (legal.how > all.how) all = std::move(legal);
-      }
-      return all;
-    };
-    known->second = first_able(candidates, worst, nullptr).device;
+  if (writers.size() == 1) return candidates_.of(graph_.nodes[id]);
+  const auto [known, is_new] = device_of_state_.try_emplace(found->second);
+  if (is_new) known->second = device_for_writers(writers);
+  return known->second;
+}
+
+/// The best device of those that can run every one of several writes of a state, if there is any.
+std::vector<Device*> DeviceChoices::device_for_writers(const std::vector<NodeId>& writers) {
+  std::vector<Device*> candidates = candidates_.of(graph_.nodes[writers[0]]);
+  for (const NodeId writer : writers) {
+    const std::vector<Device*>& its = candidates_.of(graph_.nodes[writer]);
+    std::erase_if(candidates, [&](Device* d) { return std::ranges::find(its, d) == its.end(); });
   }
-  if (known->second) return {known->second};
-  return {};
+  const auto worst = [&](Device& device) {
+    Legal all = ask_as_written(device, writers[0]);
+    for (const NodeId writer : writers) {
+      Legal legal = ask_as_written(device, writer);
+      if (legal.how > all.how) all = std::move(legal);
+    }
+    return all;
+  };
+  Device* device = first_able(candidates, worst, nullptr).device;
+  if (!device) return {};
+  return {device};
 }
 
 Choice DeviceChoices::choose(NodeId id, const std::vector<OperandSpec>& operands) {
@@ -125,8 +138,8 @@ Choice DeviceChoices::choose(NodeId id, const std::vector<OperandSpec>& operands
     refusals_.push_back(std::move(refusal));
     return {};
   }
-  const std::vector<Device*> candidates = candidates_of_writer(id);
-  const Ask ask_device = [&](Device& device) { return ask(device, node, operands); };
+  const std::vector<Device*>& candidates = candidates_of_writer(id);
+  const auto ask_device = [&](Device& device) { return ask(device, node, operands); };
   Choice choice = first_able(candidates, ask_device, &refusal.reasons);
   if (choice.device) return choice;
   if (candidates.empty()) {
@@ -139,13 +152,13 @@ Choice DeviceChoices::choose(NodeId id, const std::vector<OperandSpec>& operands
 }
 
 Device* DeviceChoices::choose_for_copy(const GraphNode& copy, const OperandSpec& operand,
-                                       Device* made_on) const {
-  std::vector<Device*> candidates = candidate_devices(copy, options_);
+                                       Device* made_on) {
+  std::vector<Device*> candidates = candidates_.of(copy);
   if (std::ranges::find(candidates, made_on) != candidates.end()) {
     candidates.insert(candidates.begin(), made_on);
   }
   std::vector<std::string> reasons;
-  const Ask ask_device = [&](Device& device) { return ask(device, copy, {operand}); };
+  const auto ask_device = [&](Device& device) { return ask(device, copy, {operand}); };
   const Choice choice = first_able(candidates, ask_device, &reasons);
   require(choice.device != nullptr, ErrorCode::unsupported,
           "no device can make {} contiguous, as a view of it needs: {}", to_string(operand),
@@ -157,7 +170,7 @@ Device* DeviceChoices::choose_for_copy(const GraphNode& copy, const OperandSpec&
 
 /// The first device that can run all of `nodes`, or null.
 Device* DeviceChoices::device_for_all(const std::vector<NodeId>& nodes) const {
-  std::vector<Device*> known = candidate_devices({}, {.devices = options_.devices});
+  std::vector<Device*> known = candidates_for(nullptr, {.devices = options_.devices});
   for (Device* device : default_devices()) known.push_back(device);
   for (Device* device : known) {
     const bool all = std::ranges::all_of(nodes, [&](NodeId id) {

@@ -2,8 +2,8 @@
 
 namespace heddle {
 
-Graph fuse(const Graph& graph, const PassOptions& options) {
-  Fusion fusion(graph, options);
+Graph fuse(Graph graph, const PassOptions& options) {
+  Fusion fusion(std::move(graph), options);
   LinearGroups linears;
   for (NodeId id = 0; id < fusion.size(); ++id) {
     if (fusion.node(id).dead) continue;
@@ -14,6 +14,10 @@ Graph fuse(const Graph& graph, const PassOptions& options) {
     join_bias_rope(fusion, id);
     join_norm_rope(fusion, id);
     join_write(fusion, id);
+  }
+  if (options.fuse_elements) {
+    // Backwards: a program ends where nobody of its kind reads on.
+    for (NodeId id = static_cast<NodeId>(fusion.size()); id-- > 0;) join_elements(fusion, id);
   }
   return fusion.finish();
 }

@@ -31,28 +31,29 @@ bool has_kernel(const Legal& legal) {
 
 Fusion::Fusion(Graph graph, const PassOptions& options)
     : graph_(std::move(graph)),
-      options_(options),
+      candidates_(options),
       layouts_(value_layouts(graph_)),
+      uses_(count_uses(graph_)),
       overwritten_(graph_.nodes.size(), kNoNode),
-      uses_(graph_.nodes.size()),
       fixed_(graph_.nodes.size(), 0),
-      replaced_(graph_.nodes.size()) {
-  const PerValue<std::uint32_t> uses = count_uses(graph_);
+      replaced_(graph_.nodes.size(), ValueId{kNoNode, 0}) {
   const Versions versions(graph_);
   for (NodeId id = 0; id < size(); ++id) {
     const GraphNode& node = graph_.nodes[id];
     for (std::uint32_t i = 0; i < node.outputs.size(); ++i) {
-      uses_[id].push_back(uses[{id, i}]);
       overwritten_[id] = std::min(overwritten_[id], versions.overwritten_by({id, i}));
     }
     fixed_[id] = is_leaf(node.op) || (is_view(node.op) && fixed_[node.inputs[0].node]);
   }
 }
 
+ValueId Fusion::current(ValueId value) const {
+  const ValueId first = replaced_[value.node];
+  return first.node == kNoNode ? value : ValueId{first.node, first.output + value.output};
+}
+
 void Fusion::refresh(NodeId id) {
-  for (ValueId& input : graph_.nodes[id].inputs) {
-    if (const auto& now = replaced_[input.node]) input = (*now)[input.output];
-  }
+  for (ValueId& input : graph_.nodes[id].inputs) input = current(input);
 }
 
 bool Fusion::can_read_later(NodeId part, NodeId at) const {
@@ -69,12 +70,12 @@ bool Fusion::can_read_earlier(NodeId part, std::size_t first, NodeId at) const {
 std::vector<OperandSpec> Fusion::layouts_of(const std::vector<ValueId>& values) const {
   std::vector<OperandSpec> layouts;
   layouts.reserve(values.size());
-  for (const ValueId value : values) layouts.push_back(layouts_[value.node][value.output]);
+  for (const ValueId value : values) layouts.push_back(layouts_[value]);
   return layouts;
 }
 
-bool Fusion::is_worthwhile(std::initializer_list<NodeId> parts, const Op& fused,
-                           const std::vector<ValueId>& inputs) const {
+bool Fusion::is_worthwhile(std::span<const NodeId> parts, const Op& fused,
+                           const std::vector<ValueId>& inputs) {
   const GraphNode& first = node(*parts.begin());
   const auto same_pin = [&](NodeId part) { return node(part).pin == first.pin; };
   if (!std::ranges::all_of(parts, same_pin)) return false;
@@ -84,7 +85,7 @@ bool Fusion::is_worthwhile(std::initializer_list<NodeId> parts, const Op& fused,
   const auto outputs = try_infer(fused, specs);
   if (!outputs) return false;
 
-  for (Device* device : candidate_devices(first, options_)) {
+  for (Device* device : candidates_.of(first)) {
     const Legal legal = legalize(*device, fused, layouts, *outputs);
     if (legal.how == Legal::How::direct) return true;
     std::size_t copies_of_parts = 0;
@@ -104,21 +105,33 @@ bool Fusion::is_worthwhile(std::initializer_list<NodeId> parts, const Op& fused,
 // ---- Changes
 
 void Fusion::add_uses(NodeId id) {
-  for (const ValueId input : node(id).inputs) ++uses_[input.node][input.output];
+  for (const ValueId input : node(id).inputs) ++uses_[input];
 }
 
 void Fusion::remove_uses(NodeId id) {
-  for (const ValueId input : node(id).inputs) --uses_[input.node][input.output];
+  for (const ValueId input : node(id).inputs) --uses_[input];
+}
+
+/// For a node that had `before` outputs and may now have more.
+void Fusion::keep_uses(NodeId id, std::size_t before) {
+  if (node(id).outputs.size() <= before) return;
+  std::vector<std::uint32_t> known;
+  for (std::uint32_t i = 0; i < before; ++i) known.push_back(uses_[{id, i}]);
+  known.resize(node(id).outputs.size(), 0);
+  uses_.renew_node(id);
+  for (const std::uint32_t uses : known) uses_.add(uses);
 }
 
 void Fusion::set(NodeId id, Op op, std::vector<ValueId> inputs) {
   remove_uses(id);
   GraphNode& node = graph_.nodes[id];
+  const std::size_t before = node.outputs.size();
   node.op = std::move(op);
   node.inputs = std::move(inputs);
   node.outputs = infer(node.op, input_specs(graph_, node));
-  layouts_[id] = output_operands(node.op, node.outputs);
-  uses_[id].resize(node.outputs.size(), 0);
+  layouts_.renew_node(id);
+  for (const TensorSpec& output : node.outputs) layouts_.add(output_operand(node.op, output));
+  keep_uses(id, before);
   add_uses(id);
 }
 
@@ -127,10 +140,9 @@ void Fusion::set_view_source(NodeId view, ValueId source) {
   GraphNode& node = graph_.nodes[view];
   node.inputs = {source};
   overwritten_[view] = overwritten_[source.node];
-  layouts_[view] = output_operands(node.op, node.outputs);
-  if (const auto seen = view_of(node.op, layouts_[source.node][source.output])) {
-    layouts_[view][0].layout = seen->layout;
-  }
+  OperandSpec& layout = layouts_[{view, 0}];
+  const auto seen = view_of(node.op, layouts_[source]);
+  layout.layout = seen ? seen->layout : Layout::contiguous(layout.spec.shape);
   add_uses(view);
 }
 
@@ -141,20 +153,16 @@ void Fusion::drop(NodeId id) {
 
 void Fusion::replace(NodeId id, NodeId with, std::uint32_t first) {
   drop(id);
-  std::vector<ValueId>& now = replaced_[id].emplace();
-  for (std::uint32_t i = 0; i < uses_[id].size(); ++i) {
-    now.push_back({with, first + i});
-    uses_[with][first + i] += uses_[id][i];
+  replaced_[id] = {with, first};
+  for (std::uint32_t i = 0; i < node(id).outputs.size(); ++i) {
+    uses_[{with, first + i}] += uses_[{id, i}];
   }
   overwritten_[with] = std::min(overwritten_[with], overwritten_[id]);
 }
 
 Graph Fusion::finish() {
-  const auto renew = [&](ValueId& value) {
-    if (const auto& now = replaced_[value.node]) value = (*now)[value.output];
-  };
-  for (Graph::Named& output : graph_.outputs) renew(output.value);
-  for (Graph::Named& update : graph_.state_updates) renew(update.value);
+  for (Graph::Named& output : graph_.outputs) output.value = current(output.value);
+  for (Graph::Named& update : graph_.state_updates) update.value = current(update.value);
   return mark_dead(in_source_order(std::move(graph_)));
 }
 

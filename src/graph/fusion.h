@@ -4,9 +4,11 @@
 #include <initializer_list>
 #include <map>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "graph/choose_device.h"
 #include "graph/passes.h"
 #include "graph/values.h"
 
@@ -20,17 +22,20 @@ class Fusion {
 
   const GraphNode& node(NodeId id) const { return graph_.nodes[id]; }
   const TensorSpec& spec(ValueId value) const { return graph_.spec(value); }
-  const OperandSpec& layout(ValueId value) const { return layouts_[value.node][value.output]; }
+  const OperandSpec& layout(ValueId value) const { return layouts_[value]; }
   std::size_t size() const noexcept { return graph_.nodes.size(); }
 
   /// Replaces inputs that were joined into other nodes: to be called on each node in order.
   void refresh(NodeId id);
 
+  /// How often the value is read, as an output of the graph too.
+  std::uint32_t uses(ValueId value) const { return uses_[value.node][value.output]; }
+
   /// The node that makes `value`, if it is a live T and nothing but one reader sees the value.
   template <class T>
   const T* sole_use_of(ValueId value) const {
     const GraphNode& maker = node(value.node);
-    if (maker.dead || maker.outputs.size() != 1 || uses_[value.node][0] != 1) return nullptr;
+    if (maker.dead || maker.outputs.size() != 1 || uses_[{value.node, 0}] != 1) return nullptr;
     return std::get_if<T>(&maker.op);
   }
 
@@ -43,8 +48,13 @@ class Fusion {
 
   /// Whether `fused`, in place of `parts`, is right and good: they have one pin, and the device
   /// that would run the parts has a kernel for it that needs no more copies than theirs.
+  bool is_worthwhile(std::span<const NodeId> parts, const Op& fused,
+                     const std::vector<ValueId>& inputs);
+
   bool is_worthwhile(std::initializer_list<NodeId> parts, const Op& fused,
-                     const std::vector<ValueId>& inputs) const;
+                     const std::vector<ValueId>& inputs) {
+    return is_worthwhile(std::span(parts.begin(), parts.size()), fused, inputs);
+  }
 
   void set(NodeId id, Op op, std::vector<ValueId> inputs);
   /// Makes a view that has one reader a view of something else of the same spec.
@@ -58,16 +68,19 @@ class Fusion {
 
  private:
   std::vector<OperandSpec> layouts_of(const std::vector<ValueId>& values) const;
+  /// What became of the value.
+  ValueId current(ValueId value) const;
   void add_uses(NodeId id);
   void remove_uses(NodeId id);
+  void keep_uses(NodeId id, std::size_t before);
 
   Graph graph_;
-  const PassOptions& options_;
-  std::vector<std::vector<OperandSpec>> layouts_;
+  Candidates candidates_;
+  PerValue<OperandSpec> layouts_;
+  PerValue<std::uint32_t> uses_;
   std::vector<NodeId> overwritten_;  // the first node that writes over an output of each
-  std::vector<std::vector<std::uint32_t>> uses_;
-  std::vector<char> fixed_;  // leaves, and views of them: they can be had anywhere
-  std::vector<std::optional<std::vector<ValueId>>> replaced_;  // what became of a node's outputs
+  std::vector<char> fixed_;          // leaves, and views of them: they can be had anywhere
+  std::vector<ValueId> replaced_;    // the first of the outputs that took the place of a node's own
 };
 
 // The patterns, each tried with the node that stands last in it.
@@ -77,6 +90,8 @@ void join_add_rms_norm(Fusion& fusion, NodeId norm);
 void join_bias_rope(Fusion& fusion, NodeId rope);
 void join_norm_rope(Fusion& fusion, NodeId rope);
 void join_write(Fusion& fusion, NodeId write);
+/// Element-wise ops that end at `root`.
+void join_elements(Fusion& fusion, NodeId root);
 
 /// Linears over one input, joined into the first of them.
 class LinearGroups {

@@ -38,17 +38,20 @@ void check_inputs(const Graph& graph, NodeId id) {
   }
 }
 
-void check_specs(const Graph& graph, NodeId id) {
+/// `inputs` is room for the specs of the node's inputs.
+void check_specs(const Graph& graph, NodeId id, std::vector<TensorSpec>& inputs) {
   const GraphNode& node = graph.nodes[id];
-  std::vector<TensorSpec> inferred;
+  inputs.clear();
+  for (const ValueId input : node.inputs) inputs.push_back(graph.spec(input));
+  Specs inferred;
   try {
-    inferred = infer(node.op, input_specs(graph, node));
+    inferred = infer_specs(node.op, inputs);
   } catch (const Error& error) {
     fail(error.code(), "{}: {}", describe(graph, id), error.what());
   }
-  if (inferred == node.outputs) return;
+  if (std::ranges::equal(inferred, node.outputs)) return;
   fail(kInvalid, "{} gives {}, but the graph says {}", describe(graph, id),
-       to_string(std::span<const TensorSpec>(inferred)),
+       to_string(std::span<const TensorSpec>(inferred.begin(), inferred.size())),
        to_string(std::span<const TensorSpec>(node.outputs)));
 }
 
@@ -219,11 +222,16 @@ void check_feeds_last(const Graph& graph) {
 void validate(const Graph& graph) {
   require(graph.nodes.size() < kNoNode, kInvalid, "a graph of {} nodes is too large",
           graph.nodes.size());
+  std::vector<TensorSpec> specs;
   for (NodeId id = 0; id < graph.nodes.size(); ++id) {
     check_inputs(graph, id);
-    check_specs(graph, id);
+    check_specs(graph, id, specs);
     check_constant(graph, id);
   }
+  validate_names_and_states(graph);
+}
+
+void validate_names_and_states(const Graph& graph) {
   const Leaves leaves(graph);
   leaves.check_extents();
   check_results(graph, graph.outputs, "output");

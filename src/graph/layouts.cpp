@@ -3,17 +3,27 @@
 
 namespace heddle {
 
-std::vector<std::vector<OperandSpec>> value_layouts(const Graph& graph) {
-  std::vector<std::vector<OperandSpec>> layouts;
-  layouts.reserve(graph.nodes.size());
-  for (const GraphNode& node : graph.nodes) {
-    layouts.push_back(output_operands(node.op, node.outputs));
-    if (!is_view(node.op)) continue;
-    const ValueId source = node.inputs[0];
-    if (const auto view = view_of(node.op, layouts[source.node][source.output])) {
-      layouts.back()[0].layout = view->layout;
-    }
+OperandSpec output_operand(const Op& op, const TensorSpec& output) {
+  const auto* repack = std::get_if<Repack>(&op);
+  return repack ? OperandSpec{output, Layout::packed(repack->kind)}
+                : OperandSpec::contiguous(output);
+}
+
+void add_layouts(PerValue<OperandSpec>& layouts, const GraphNode& node) {
+  layouts.add_node();
+  if (is_view(node.op)) {
+    auto view = view_of(node.op, layouts[node.inputs[0]]);
+    layouts.add(view ? OperandSpec{node.outputs[0], std::move(view->layout)}
+                     : OperandSpec::contiguous(node.outputs[0]));
+  } else {
+    for (const TensorSpec& output : node.outputs) layouts.add(output_operand(node.op, output));
   }
+}
+
+PerValue<OperandSpec> value_layouts(const Graph& graph) {
+  PerValue<OperandSpec> layouts;
+  layouts.reserve(graph);
+  for (const GraphNode& node : graph.nodes) add_layouts(layouts, node);
   return layouts;
 }
 

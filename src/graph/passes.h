@@ -3,10 +3,14 @@
 // place and are marked dead.
 #pragma once
 
+#include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "graph/values.h"
+#include "heddle/device.h"
 #include "heddle/graph.h"
 
 namespace heddle {
@@ -20,12 +24,17 @@ struct PlacedGraph {
   Placement placement;
   /// Per node, the name of the i32 scalar input that says how many leading rows count; empty: all.
   std::vector<std::string> extents;
+  /// Per node, the kernel that placing found, for operands that lie as they do here; null, or no
+  /// list at all, where the device is to be asked. They are of these generations of their devices.
+  std::vector<std::shared_ptr<const Kernel>> kernels;
+  std::map<Device*, std::uint64_t> generations;
 };
 
 struct PassOptions {
   std::vector<Device*> devices;  // in priority order; the CPU is added last if absent
   Device* pin = nullptr;         // all nodes must run on it
   bool fuse = true;
+  bool fuse_elements = false;  // with `fuse`: element-wise ops into programs
   bool repack = true;
   bool strict_pins = true;  // else the CPU runs what a node's pinned device cannot
   /// Whether the result is checked again, as plans are: it follows from the graph, which always is.
@@ -34,7 +43,12 @@ struct PassOptions {
 
 /// How each value of each node lies: views by strides, Repack's output packed, all else contiguous
 /// (a view that strides cannot express too: place_and_legalize puts a copy before it).
-std::vector<std::vector<OperandSpec>> value_layouts(const Graph& graph);
+PerValue<OperandSpec> value_layouts(const Graph& graph);
+/// The same for one more node, whose inputs' layouts are there.
+void add_layouts(PerValue<OperandSpec>& layouts, const GraphNode& node);
+
+/// An output of an op as kernels write it: contiguous, or packed by Repack.
+OperandSpec output_operand(const Op& op, const TensorSpec& output);
 
 /// Marks dead what no output, update or feed needs. Inputs and states are the graph's signature and
 /// stay, used or not.
@@ -44,7 +58,7 @@ Graph mark_dead(Graph graph);
 /// rope and write_rows. A pattern is joined if its nodes have one pin, nobody else reads what the
 /// fused op does not give, and the device that would run its parts (the first in order that can)
 /// has a kernel for the fused op, which needs no more contiguous copies than they do.
-Graph fuse(const Graph& graph, const PassOptions& options);
+Graph fuse(Graph graph, const PassOptions& options);
 
 /// Rewrites ops until each can run somewhere, and says where: of the devices before the CPU, on the
 /// first in order that can run it as it is (copies of strided inputs included), else the first that
@@ -52,7 +66,7 @@ Graph fuse(const Graph& graph, const PassOptions& options);
 /// strides cannot express becomes a view of a copy. Throws unsupported if a pinned graph (or, with
 /// strict pins, node) cannot run on its device, or a node on none, listing every such op with the
 /// reason, and the pin to use instead.
-PlacedGraph place_and_legalize(const Graph& graph, const PassOptions& options);
+PlacedGraph place_and_legalize(Graph graph, const PassOptions& options);
 
 /// Puts a Repack, to be run when the parameter is loaded, behind each parameter whose readers
 /// prefer a packed layout: one for each device and layout. Readers on that device read the packed
@@ -65,6 +79,6 @@ PlacedGraph repack_parameters(PlacedGraph graph);
 std::vector<std::string> propagate_extents(const Graph& graph);
 
 /// All of the above in their order.
-PlacedGraph prepare_graph(const Graph& graph, const PassOptions& options);
+PlacedGraph prepare_graph(Graph graph, const PassOptions& options);
 
 }  // namespace heddle

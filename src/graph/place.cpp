@@ -34,7 +34,7 @@ class Placer {
     }
     place_feeds(feeds);
     choices_.throw_if_refused();
-    return {rebuild_.finish(), std::move(placement_), {}};
+    return {.graph = rebuild_.finish(), .placement = std::move(placement_)};
   }
 
  private:
@@ -43,7 +43,7 @@ class Placer {
   std::vector<OperandSpec> layouts_of(const Values& values) const {
     std::vector<OperandSpec> layouts;
     layouts.reserve(values.size());
-    for (const ValueId value : values) layouts.push_back(layouts_[value.node][value.output]);
+    for (const ValueId value : values) layouts.push_back(layouts_[value]);
     return layouts;
   }
 
@@ -52,15 +52,7 @@ class Placer {
   /// Keeps the lists beside the new graph's nodes as long as these. Leaves and views run nowhere.
   void note(Device* device) {
     const GraphNode& node = rebuild_.graph().nodes.back();
-    std::vector<OperandSpec> layouts = output_operands(node.op, node.outputs);
-    if (is_view(node.op)) {
-      const ValueId source = node.inputs[0];
-      // A dead view may be one that would have to copy.
-      if (const auto view = view_of(node.op, layouts_[source.node][source.output])) {
-        layouts[0].layout = view->layout;
-      }
-    }
-    layouts_.push_back(std::move(layouts));
+    add_layouts(layouts_, node);
     placement_.push_back(is_leaf(node.op) || is_view(node.op) ? nullptr : device);
   }
 
@@ -168,7 +160,7 @@ class Placer {
 
   Values emit_view(const GraphNode& node, const Values& inputs) {
     const ValueId source = inputs[0];
-    if (view_of(node.op, layouts_[source.node][source.output])) {
+    if (view_of(node.op, layouts_[source])) {
       return add_known(node.op, inputs, node.outputs, nullptr, node.pin);
     }
     const GraphNode copy{Contiguous{}, node.inputs, {rebuild_.graph().spec(source)}, node.pin};
@@ -178,7 +170,7 @@ class Placer {
 
   /// A view, of a copy on `device` where strides cannot express it.
   ValueId emit_view(const Op& op, ValueId source, Device* device, Device* pin) {
-    const OperandSpec& layout = layouts_[source.node][source.output];
+    const OperandSpec& layout = layouts_[source];
     if (!view_of(op, layout)) source = contiguous(source, device, pin);
     return add(op, {source}, nullptr, pin)[0];
   }
@@ -211,14 +203,60 @@ class Placer {
   DeviceChoices choices_;
   Rebuild rebuild_;
   Placement placement_;
-  std::vector<std::vector<OperandSpec>> layouts_;  // of the new graph's values
+  PerValue<OperandSpec> layouts_;  // of the new graph's values
   std::map<std::pair<ValueId, Device*>, ValueId> copies_;
 };
 
+std::map<Device*, std::uint64_t> generations_now(const Graph& graph, const PassOptions& options) {
+  std::map<Device*, std::uint64_t> generations;
+  const auto note = [&](Device* device) {
+    if (device && !generations.contains(device)) generations[device] = device->generation();
+  };
+  for (Device* device : options.devices) note(device);
+  for (const GraphNode& node : graph.nodes) note(node.pin);
+  note(options.pin);
+  note(&cpu_device());
+  return generations;
+}
+
+/// Places a graph that needs neither copies nor simpler ops, as nearly every graph on devices that
+/// were made for it. False for others.
+bool place_as_it_stands(PlacedGraph& placed, const PassOptions& options) {
+  const Graph& graph = placed.graph;
+  placed.generations = generations_now(graph, options);
+  placed.placement.assign(graph.nodes.size(), nullptr);
+  placed.kernels.resize(graph.nodes.size());
+  DeviceChoices choices(graph, options);
+  const PerValue<OperandSpec>& layouts = choices.layouts();
+  std::vector<OperandSpec> operands;
+  for (NodeId id = 0; id < graph.nodes.size(); ++id) {
+    const GraphNode& node = graph.nodes[id];
+    if (node.dead || is_leaf(node.op)) continue;
+    if (is_view(node.op)) {
+      if (!view_of(node.op, layouts[node.inputs[0]])) return false;
+      continue;
+    }
+    operands.clear();
+    for (const ValueId input : node.inputs) operands.push_back(layouts[input]);
+    Choice choice = choices.choose(id, operands);
+    if (!choice.device || choice.legal.how != Legal::How::direct) return false;
+    if (writes_state(node.op)) {
+      const ValueId target = node.inputs[0];
+      const bool is_state = std::holds_alternative<StateRef>(graph.node(target).op);
+      if (!is_state && placed.placement[target.node] != choice.device) return false;
+    }
+    placed.placement[id] = choice.device;
+    placed.kernels[id] = std::move(choice.legal.kernel);
+  }
+  return true;
+}
+
 }  // namespace
 
-PlacedGraph place_and_legalize(const Graph& graph, const PassOptions& options) {
-  return Placer(graph, options).run();
+PlacedGraph place_and_legalize(Graph graph, const PassOptions& options) {
+  PlacedGraph placed{.graph = std::move(graph)};
+  if (place_as_it_stands(placed, options)) return placed;
+  return Placer(placed.graph, options).run();
 }
 
 }  // namespace heddle

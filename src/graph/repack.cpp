@@ -78,13 +78,14 @@ class Repacker {
     if (std::ranges::none_of(node.inputs, is_packed)) return;
     std::vector<OperandSpec> operands;
     operands.reserve(node.inputs.size());
-    for (const ValueId input : node.inputs) operands.push_back(layouts_[input.node][input.output]);
+    for (const ValueId input : node.inputs) operands.push_back(layouts_[input]);
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       if (!is_parameter(node.inputs[i])) continue;
       const auto layout = layout_for(id, i);
       if (!layout) continue;
       const Layout plain = std::exchange(operands[i].layout, Layout::packed(*layout));
-      if (can_run(id, operands)) {
+      if (auto kernel = kernel_for(id, operands)) {
+        if (!from_.kernels.empty()) from_.kernels[id] = std::move(kernel);
         const Packed form{node.inputs[i].node, from_.placement[id], *layout};
         packed_inputs_[id].emplace_back(i, form);
         forms_[form.parameter].emplace(form, ValueId{});
@@ -107,19 +108,23 @@ class Repacker {
     return there->second;
   }
 
-  bool can_run(NodeId id, const std::vector<OperandSpec>& operands) const {
+  std::shared_ptr<const Kernel> kernel_for(NodeId id,
+                                           const std::vector<OperandSpec>& operands) const {
     const GraphNode& node = from_.graph.nodes[id];
     const std::vector<OperandSpec> outputs = output_operands(node.op, node.outputs);
-    return static_cast<bool>(from_.placement[id]->prepare_cached(node.op, operands, outputs));
+    return from_.placement[id]->prepare_cached(node.op, operands, outputs).kernel;
   }
 
   PlacedGraph rebuild() {
     Rebuild rebuild(from_.graph);
-    Placement placement;
-    placement.reserve(from_.placement.size() + forms_.size());
+    rebuild.graph().nodes.reserve(from_.graph.nodes.size() + forms_.size());
+    PlacedGraph to{.generations = std::move(from_.generations)};
+    to.placement.reserve(from_.placement.size() + forms_.size());
+    const bool has_kernels = !from_.kernels.empty();
     for (NodeId id = 0; id < from_.graph.nodes.size(); ++id) {
-      const NodeId kept = rebuild.keep(id);
-      placement.push_back(from_.placement[id]);
+      const NodeId kept = rebuild.keep(id, std::move(from_.graph.nodes[id]));
+      to.placement.push_back(from_.placement[id]);
+      if (has_kernels) to.kernels.push_back(std::move(from_.kernels[id]));
       if (const auto found = packed_inputs_.find(id); found != packed_inputs_.end()) {
         for (const auto& [operand, form] : found->second) {
           rebuild.graph().nodes[kept].inputs[operand] = forms_[form.parameter][form];
@@ -127,17 +132,19 @@ class Repacker {
       }
       if (const auto found = forms_.find(id); found != forms_.end()) {
         for (auto& [form, value] : found->second) {
-          const TensorSpec& spec = from_.graph.nodes[id].outputs[0];
+          const TensorSpec spec = rebuild.graph().nodes[kept].outputs[0];
           value = {rebuild.add({Repack{form.layout}, {{kept, 0}}, {spec}}), 0};
-          placement.push_back(form.device);
+          to.placement.push_back(form.device);
+          if (has_kernels) to.kernels.emplace_back();
         }
       }
     }
-    return {rebuild.finish(), std::move(placement), {}};
+    to.graph = rebuild.finish();
+    return to;
   }
 
   PlacedGraph from_;
-  std::vector<std::vector<OperandSpec>> layouts_;
+  PerValue<OperandSpec> layouts_;
   std::map<std::pair<NodeId, Device*>, LayoutKind> wanted_;  // the first form that a reader prefers
   /// By reader: its own wishes that can be had, by operand.
   std::unordered_map<NodeId, std::vector<std::pair<std::size_t, LayoutKind>>> preferred_;

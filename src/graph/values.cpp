@@ -100,9 +100,8 @@ NodeId Rebuild::add(GraphNode node) {
   return static_cast<NodeId>(to_.nodes.size() - 1);
 }
 
-NodeId Rebuild::keep(NodeId old) {
-  GraphNode node = from_.nodes[old];
-  node.inputs = mapped(node.inputs);
+NodeId Rebuild::keep(NodeId old, GraphNode node) {
+  for (ValueId& input : node.inputs) input = map_[input];
   const auto outputs = static_cast<std::uint32_t>(node.outputs.size());
   const NodeId id = add(std::move(node));
   for (std::uint32_t i = 0; i < outputs; ++i) map_[{old, i}] = {id, i};

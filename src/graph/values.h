@@ -10,24 +10,35 @@ namespace heddle {
 
 inline constexpr NodeId kNoNode = ~NodeId{0};
 
-/// One T for each value of a graph.
+/// One T for each value of a graph, which may be added node by node.
 template <class T>
 class PerValue {
  public:
+  PerValue() = default;
   PerValue(const Graph& graph, const T& initial) {
     first_.reserve(graph.nodes.size());
-    std::size_t total = 0;
+    std::uint32_t total = 0;
     for (const GraphNode& node : graph.nodes) {
       first_.push_back(total);
-      total += node.outputs.size();
+      total += static_cast<std::uint32_t>(node.outputs.size());
     }
     items_.assign(total, initial);
   }
+  void reserve(const Graph& graph) {
+    first_.reserve(graph.nodes.size());
+    items_.reserve(graph.nodes.size());  // nearly all have one output
+  }
+  /// What is added next belongs to `node` in place of what it had.
+  void renew_node(NodeId node) { first_[node] = static_cast<std::uint32_t>(items_.size()); }
+  /// What is added next belongs to the next node.
+  void add_node() { first_.push_back(static_cast<std::uint32_t>(items_.size())); }
+  T& add(T item) { return items_.emplace_back(std::move(item)); }
+
   T& operator[](ValueId value) { return items_[first_[value.node] + value.output]; }
   const T& operator[](ValueId value) const { return items_[first_[value.node] + value.output]; }
 
  private:
-  std::vector<std::size_t> first_;
+  std::vector<std::uint32_t> first_;
   std::vector<T> items_;
 };
 
@@ -40,6 +51,10 @@ std::string describe(ValueId value);
 const std::string& leaf_name(const Op& op) noexcept;
 
 std::vector<TensorSpec> input_specs(const Graph& graph, const GraphNode& node);
+
+/// What `validate` checks besides each node by itself: names, results, states and feeds. Nodes that
+/// were captured are right as they are.
+void validate_names_and_states(const Graph& graph);
 
 /// How often each value is read: by live nodes, as an output, as a state's last version.
 PerValue<std::uint32_t> count_uses(const Graph& graph);
@@ -60,7 +75,9 @@ class Rebuild {
 
   NodeId add(GraphNode node);
   /// The old node, its inputs replaced by what they became.
-  NodeId keep(NodeId old);
+  NodeId keep(NodeId old) { return keep(old, from_.nodes[old]); }
+  /// The same, moved out of the old graph.
+  NodeId keep(NodeId old, GraphNode node);
   const Graph& graph() const noexcept { return to_; }
   Graph& graph() noexcept { return to_; }
   /// The new graph, with the old one's outputs, updates and fed inputs.

@@ -72,21 +72,26 @@ MappedFile map_for_reading(const std::filesystem::path& path) {
 
 }  // namespace
 
+/// What keeps tensors' data where it is.
+struct Keeper {
+  std::vector<MappedFile> parts;
+  std::shared_ptr<const void> memory;  // what `from_memory` was given to keep alive
+};
+
 struct File::Impl {
   std::string name;
   std::uint32_t version = 0;
   Metadata metadata;
   TensorTable tensors;
   std::uint64_t bytes = 0;
-  std::vector<MappedFile> parts;
-  std::shared_ptr<const void> memory;  // what `from_memory` was given to keep alive
+  std::shared_ptr<Keeper> keeper = std::make_shared<Keeper>();
 
   /// Adds part `number` of `count`, counted from 0, whose own split keys must agree.
   void add_part(const std::filesystem::path& path, std::int64_t number, std::int64_t count) {
     std::error_code ignored;
     require(std::filesystem::exists(path, ignored), ErrorCode::io,
             "{}: part {} of {} is missing: {}", name, number + 1, count, path.string());
-    const MappedFile& file = parts.emplace_back(map_for_reading(path));
+    const MappedFile& file = keeper->parts.emplace_back(map_for_reading(path));
     const std::string part_name = path.string();
     const Part part = parse_part(file.bytes(), part_name, tensors);
     const std::int64_t own_count = split_count(part.metadata, part_name);
@@ -118,9 +123,11 @@ struct File::Impl {
 File File::open(const std::filesystem::path& path) {
   auto impl = std::make_shared<Impl>();
   impl->name = path.string();
-  impl->parts.push_back(map_for_reading(path));
-  impl->parse_first(impl->parts.front().bytes());
+  impl->keeper->parts.push_back(map_for_reading(path));
+  impl->parse_first(impl->keeper->parts.front().bytes());
   impl->add_other_parts(path);
+  // Headers were copied as they were parsed.
+  for (const MappedFile& part : impl->keeper->parts) release_mapped_pages(part.bytes());
   File file;
   file.impl_ = std::move(impl);
   return file;
@@ -133,7 +140,7 @@ File File::from_memory(std::span<const std::byte> bytes, std::string name,
           "{}: the bytes of a GGUF file must lie at a multiple of {}", name, kMemoryAlignment);
   auto impl = std::make_shared<Impl>();
   impl->name = std::move(name);
-  impl->memory = std::move(owner);
+  impl->keeper->memory = std::move(owner);
   impl->parse_first(bytes);
   const std::int64_t parts = split_count(impl->metadata, impl->name);
   require(parts == 1, ErrorCode::io,
@@ -172,11 +179,11 @@ std::uint64_t File::file_bytes() const noexcept {
 }
 
 void File::prefetch() const noexcept {
-  for (const MappedFile& part : impl_->parts) part.prefetch(0, part.bytes().size());
+  for (const MappedFile& part : impl_->keeper->parts) part.prefetch(0, part.bytes().size());
 }
 
 std::shared_ptr<const void> File::owner() const noexcept {
-  return impl_;
+  return impl_->keeper;
 }
 
 }  // namespace heddle::gguf

@@ -1,6 +1,7 @@
 // Source of the format: NumPy's documentation of numpy.lib.format.
 #include "io/npy.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -12,6 +13,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "io/mapped_file.h"
 
 namespace heddle::npy {
 
@@ -21,7 +23,7 @@ constexpr std::string_view kMagic("\x93NUMPY", 6);
 constexpr std::size_t kAlignment = 64;  // of the data, from the file's start
 constexpr std::size_t kMostHeader = std::size_t{1} << 20;
 
-constexpr std::array<std::pair<DType, std::string_view>, 13> kTypes{{{DType::bool_, "|b1"},
+constexpr std::array<std::pair<DType, std::string_view>, 14> kTypes{{{DType::bool_, "|b1"},
                                                                      {DType::u8, "|u1"},
                                                                      {DType::u16, "<u2"},
                                                                      {DType::u32, "<u4"},
@@ -33,7 +35,8 @@ constexpr std::array<std::pair<DType, std::string_view>, 13> kTypes{{{DType::boo
                                                                      {DType::f16, "<f2"},
                                                                      {DType::f32, "<f4"},
                                                                      {DType::f64, "<f8"},
-                                                                     {DType::complex64, "<c8"}}};
+                                                                     {DType::complex64, "<c8"},
+                                                                     {DType::bf16, "<V2"}}};
 
 std::optional<std::string_view> descriptor(DType dtype) noexcept {
   for (const auto& [type, text] : kTypes) {
@@ -47,7 +50,7 @@ class Header {
  public:
   Header(std::string_view text, const std::string& path) : text_(text), path_(path) {}
 
-  TensorSpec parse() {
+  Description parse() {
     expect('{');
     while (!accept('}')) {
       const std::string_view key = quoted();
@@ -66,7 +69,7 @@ class Header {
     skip_space();
     if (!text_.empty()) refuse("there is something behind its header's dictionary");
     if (!type_ || !shape_) refuse("its header does not say 'descr' and 'shape'");
-    return {*type_, *shape_};
+    return {{*type_, *shape_}, column_major_, big_endian_};
   }
 
  private:
@@ -98,16 +101,20 @@ class Header {
   }
 
   void read_type(std::string_view descr) {
+    const char order = descr.empty() ? '\0' : descr[0];
+    const bool has_order = std::string_view("<>=|").find(order) != std::string_view::npos;
     for (const auto& [type, text] : kTypes) {
-      const bool same_bytes = text[0] == '|' && !descr.empty() && descr.substr(1) == text.substr(1);
-      if (descr == text || same_bytes) type_ = type;
+      if (has_order && descr.substr(1) == text.substr(1)) type_ = type;
     }
-    if (!type_) refuse(fmt::format("its type '{}' is none of the little-endian numbers", descr));
+    if (!type_) refuse(fmt::format("its type '{}' is not known", descr));
+    big_endian_ = order == '>' && item_size(*type_) > 1;
   }
   void read_order() {
     skip_space();
-    if (!text_.starts_with("False")) refuse("it is not in C order");
-    text_.remove_prefix(5);
+    column_major_ = text_.starts_with("True");
+    const std::string_view word = column_major_ ? "True" : "False";
+    if (!text_.starts_with(word)) refuse("its 'fortran_order' is neither True nor False");
+    text_.remove_prefix(word.size());
   }
   void read_shape() {
     expect('(');
@@ -129,6 +136,7 @@ class Header {
   const std::string& path_;
   std::optional<DType> type_;
   std::optional<Shape> shape_;
+  bool column_major_ = false, big_endian_ = false;
 };
 
 std::uint64_t little_endian(std::string_view bytes) {
@@ -139,21 +147,21 @@ std::uint64_t little_endian(std::string_view bytes) {
   return value;
 }
 
-std::string take(std::istream& in, std::size_t count, const std::string& path) {
-  std::string bytes(count, '\0');
-  in.read(bytes.data(), static_cast<std::streamsize>(count));
-  require(static_cast<std::size_t>(in.gcount()) == count, ErrorCode::io, "{}: it ends too early",
-          path);
-  return bytes;
+/// The next `count` bytes of what is left, `rest`.
+std::string_view take(std::string_view& rest, std::size_t count, const std::string& name) {
+  require(rest.size() >= count, ErrorCode::io, "{}: it ends too early", name);
+  const std::string_view taken = rest.substr(0, count);
+  rest.remove_prefix(count);
+  return taken;
 }
 
 }  // namespace
 
 bool has(DType dtype) noexcept {
-  return descriptor(dtype).has_value();
+  return dtype != DType::bf16 && descriptor(dtype).has_value();
 }
 
-std::string header(const TensorSpec& spec) {
+std::string header(const TensorSpec& spec, bool column_major) {
   const std::optional<std::string_view> type = descriptor(spec.dtype);
   require(type.has_value(), ErrorCode::invalid_argument, "npy has no type for {}",
           to_string(spec.dtype));
@@ -161,8 +169,8 @@ std::string header(const TensorSpec& spec) {
   for (const std::int64_t extent : spec.shape) shape += fmt::format("{}, ", extent);
   if (spec.shape.size() > 1) shape.resize(shape.size() - 2);
   if (spec.shape.size() == 1) shape.pop_back();
-  std::string dictionary =
-      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", *type, shape);
+  std::string dictionary = fmt::format("{{'descr': '{}', 'fortran_order': {}, 'shape': ({}), }}",
+                                       *type, column_major ? "True" : "False", shape);
   const std::size_t before = kMagic.size() + 4;
   const std::size_t all =
       (before + dictionary.size() + 1 + kAlignment - 1) / kAlignment * kAlignment;
@@ -189,38 +197,42 @@ void write(const std::filesystem::path& path, const TensorSpec& spec,
           std::generic_category().message(errno));
 }
 
-Tensor read(const std::filesystem::path& path) {
-  const std::string name = path.string();
-  errno = 0;
-  std::ifstream in(path, std::ios::binary);
-  require(in.good(), ErrorCode::io, "{}: cannot open: {}", name,
-          std::generic_category().message(errno));
-  std::error_code no_size;
-  const std::uintmax_t size = std::filesystem::file_size(path, no_size);
-  require(!no_size, ErrorCode::io, "{}: {}", name, no_size.message());
-  require(take(in, kMagic.size(), name) == kMagic, ErrorCode::io, "{}: no .npy file", name);
-  const int version = take(in, 2, name)[0];
+Description describe(std::span<const std::byte> bytes, const std::string& name) {
+  std::string_view rest(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  require(take(rest, kMagic.size(), name) == kMagic, ErrorCode::io, "{}: no .npy file", name);
+  const int version = take(rest, 2, name)[0];
   require(1 <= version && version <= 3, ErrorCode::io,
           "{}: version {} of .npy; 1, 2 and 3 are known", name, version);
-  const std::size_t width = version == 1 ? 2 : 4;
-  const std::uint64_t length = little_endian(take(in, width, name));
+  const std::uint64_t length = little_endian(take(rest, version == 1 ? 2 : 4, name));
   require(length <= kMostHeader, ErrorCode::io, "{}: a header of {} bytes", name, length);
-  Tensor tensor{Header(take(in, length, name), name).parse(), {}};
-  std::size_t bytes = 0;
+  Description what = Header(take(rest, length, name), name).parse();
+  what.data = bytes.size() - rest.size();
+  std::size_t needed = 0;
   try {
-    bytes = byte_size(tensor.spec);
+    needed = byte_size(what.spec);
   } catch (const Error&) {
     fail(ErrorCode::io, "{}: its shape is too large", name);
   }
-  const std::uintmax_t before = kMagic.size() + 2 + width + length;
-  require(size >= before && size - before == bytes, ErrorCode::io,
-          "{}: {} need {} bytes; the file has {}", name, to_string(tensor.spec), bytes,
-          size - std::min(size, before));
-  tensor.bytes.resize(bytes);
-  in.read(reinterpret_cast<char*>(tensor.bytes.data()), static_cast<std::streamsize>(bytes));
-  require(static_cast<std::size_t>(in.gcount()) == bytes, ErrorCode::io, "{}: it ends too early",
-          name);
-  return tensor;
+  require(rest.size() == needed, ErrorCode::io, "{}: {} need {} bytes; the file has {}", name,
+          to_string(what.spec), needed, rest.size());
+  return what;
+}
+
+void swap_bytes(DType dtype, std::span<std::byte> bytes) {
+  const std::size_t item = dtype == DType::complex64 ? sizeof(float) : item_size(dtype);
+  for (std::size_t i = 0; i < bytes.size(); i += item) {
+    std::reverse(bytes.data() + i, bytes.data() + i + item);
+  }
+}
+
+Tensor read(const std::filesystem::path& path) {
+  const std::string name = path.string();
+  const MappedFile file(path);
+  const Description what = describe(file.bytes(), name);
+  require(!what.big_endian, ErrorCode::io, "{}: its numbers are big-endian", name);
+  require(!what.column_major, ErrorCode::io, "{}: it is not in C order", name);
+  const auto data = file.bytes().subspan(what.data);
+  return {what.spec, {data.begin(), data.end()}};
 }
 
 }  // namespace heddle::npy

@@ -47,9 +47,10 @@ std::string chat_context(std::span<const ChatMessage> messages) {
 ChatFormat::ChatFormat(std::shared_ptr<const Model> model)
     : ChatFormat(model, own_template(*model)) {}
 
-ChatFormat::ChatFormat(std::shared_ptr<const Model> model, std::string_view template_source)
+ChatFormat::ChatFormat(std::shared_ptr<const Model> model, std::string_view template_source,
+                       const TemplateLimits& limits)
     : model_(std::move(model)),
-      template_(std::make_shared<const ChatTemplate>(template_source)),
+      template_(std::make_shared<const ChatTemplate>(template_source, limits)),
       names_(names_of(model_->tokenizer())),
       begin_(begin_of(model_->tokenizer())) {}
 

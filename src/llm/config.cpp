@@ -167,7 +167,9 @@ void check_tensors(const gguf::File& file, const ModelConfig& config) {
 }  // namespace
 
 std::string layer_tensor(std::int64_t layer, std::string_view name) {
-  return fmt::format("blk.{}.{}", layer, name);
+  std::string text = "blk." + std::to_string(layer);
+  (text += '.') += name;
+  return text;
 }
 
 std::vector<ExpectedTensor> expected_tensors(const ModelConfig& c) {

@@ -101,7 +101,7 @@ Array hidden_rows(const ModelConfig& config, const std::function<Array(const std
     x = Layer(config, weight, batch, block_size, l).run(x, keys[i], values[i]);
   }
   const PartScope scope(devices.output);
-  const Array wanted = take(x, batch.output_rows);
+  const Array wanted = take(x, batch.output_rows, 0);
   return fast::rms_norm(wanted, astype(weight("output_norm.weight"), DType::f32), config.rms_eps);
 }
 

@@ -22,15 +22,14 @@ const Parameter* parameter_of(const Graph& graph, ValueId value) {
 }
 
 /// The operand as it was before it was packed for the device that took the op.
-OperandSpec plain_operand(const Graph& graph, const std::vector<std::vector<OperandSpec>>& layouts,
-                          ValueId value) {
+OperandSpec plain_operand(const Graph& graph, const PerValue<OperandSpec>& layouts, ValueId value) {
   const GraphNode& node = graph.node(value);
   if (std::holds_alternative<Repack>(node.op)) return OperandSpec::contiguous(node.outputs[0]);
-  return layouts[value.node][value.output];
+  return layouts[value];
 }
 
-std::string why_not(Device& device, const Graph& graph,
-                    const std::vector<std::vector<OperandSpec>>& layouts, const GraphNode& node) {
+std::string why_not(Device& device, const Graph& graph, const PerValue<OperandSpec>& layouts,
+                    const GraphNode& node) {
   std::vector<OperandSpec> operands;
   for (const ValueId input : node.inputs) operands.push_back(plain_operand(graph, layouts, input));
   return legalize(device, node.op, operands).reason;
@@ -52,7 +51,7 @@ std::string advice(const std::string& tensor) {
 
 void check_weights_have_kernels(const Plan& plan) {
   const Graph& graph = plan.placed.graph;
-  const std::vector<std::vector<OperandSpec>> layouts = value_layouts(graph);
+  const PerValue<OperandSpec> layouts = value_layouts(graph);
   for (NodeId id = 0; id < graph.nodes.size(); ++id) {
     const GraphNode& node = graph.nodes[id];
     Device* device = plan.placed.placement[id];

@@ -39,6 +39,7 @@ constexpr double kSoftmaxOperations = 4;    // subtract, exp, add, scale
 constexpr double kRmsNormOperations = 4;    // square, add, scale, weight
 constexpr double kLayerNormOperations = 7;  // and mean, difference, bias
 constexpr double kStateOperations = 7;      // exp, its product, two of the input, three sums
+constexpr double kThreefryOperations = 36;  // for a word: half of twenty rounds and five additions
 constexpr double kQuantizeOperations = 6;   // least, largest, and to a code
 constexpr double kRopeOperations = 3;       // four products and two sums a pair
 
@@ -86,6 +87,19 @@ Cost attend_cost(const Attend& op, Inputs in, Inputs out) {
           pairs * (4 * static_cast<double>(q[2]) + kSoftmaxOperations)};
 }
 
+/// Of a scatter of the last operand by those between. The base is taken for dead, and not copied.
+Cost scatter_cost(ScatterKind kind, Inputs in) {
+  const TensorSpec& updates = in.back();
+  const bool combines = kind != ScatterKind::none;
+  return {bytes_of_all(in.subspan(1, in.size() - 2)) + (combines ? 3 : 2) * bytes(updates),
+          combines ? count(updates) : 0.0};
+}
+
+/// How often `n` is halved, at least once.
+double log2_of(std::int64_t n) {
+  return std::log2(static_cast<double>(std::max<std::int64_t>(n, 2)));
+}
+
 /// How often each output element of a linear resize is added to.
 double resize_operations(const Resize& op) {
   return op.kind == ResizeKind::nearest ? 0 : 2 * std::exp2(static_cast<double>(op.size.size()));
@@ -95,6 +109,62 @@ double pool_operations(const Pool& op) {
   double taps = 1;
   for (const std::int64_t extent : op.window) taps *= static_cast<double>(extent);
   return taps;
+}
+
+/// Operations of one matrix, for matrices that are alike: the usual counts of LAPACK's working
+/// notes, and for what iterates about as many as it takes.
+double factor_operations(const Factor& op, Inputs in) {
+  const Shape& shape = in[0].shape;
+  const auto m = static_cast<double>(shape[shape.size() - 2]);
+  const auto n = static_cast<double>(shape.back());
+  const double k = std::min(m, n), most = std::max(m, n);
+  switch (op.kind) {
+    case FactorKind::cholesky:
+    case FactorKind::triangular_inverse:
+      return n * n * n / 3;
+    case FactorKind::inverse:
+      return 2 * n * n * n;
+    case FactorKind::lu:
+      return k * k * (most - k / 3);
+    case FactorKind::qr:
+      return 4 * k * k * (most - k / 3);
+    case FactorKind::svd:
+      return op.vectors ? 12 * most * most * k : 4 * most * k * k;
+    case FactorKind::eigh:
+      return (op.vectors ? 9 : 4.0 / 3) * n * n * n;
+    case FactorKind::eig:
+      return (op.vectors ? 25 : 10) * n * n * n;
+  }
+  return 0;
+}
+
+double matrices(const TensorSpec& spec) {
+  double product = 1;
+  for (std::size_t i = 0; i + 2 < spec.shape.size(); ++i) {
+    product *= static_cast<double>(spec.shape[i]);
+  }
+  return product;
+}
+
+double solve_operations(const Solve& op, Inputs in) {
+  const auto n = static_cast<double>(in[0].shape.back());
+  const double factoring = op.triangular ? 0 : 2 * n * n * n / 3;
+  const double substitutions = op.triangular ? 1 : 2;
+  return matrices(in[0]) * factoring + substitutions * n * count(in[1]);
+}
+
+/// Five for each element and doubling, of the complex line or half of them for a real one.
+double fft_operations(const Fft& op, Inputs in, Inputs out) {
+  const double n = static_cast<double>(op.n);
+  const bool real = op.kind == FftKind::real_forward || op.kind == FftKind::real_inverse;
+  const TensorSpec& whole = op.kind == FftKind::real_inverse ? out[0] : in[0];
+  return (real ? 2.5 : 5) * count(whole) * std::log2(std::max(n, 2.0));
+}
+
+double hadamard_operations(Inputs in) {
+  const std::int64_t n = in[0].shape.back(), m = hadamard_order(n);
+  const double steps = std::log2(static_cast<double>(n / m)) + (m > 1 ? static_cast<double>(m) : 0);
+  return count(in[0]) * (steps + 1);
 }
 
 /// Experts that tokens choose are data; this takes as many as there are tokens.
@@ -155,17 +225,23 @@ Cost cost(const Op& op, Inputs in, Inputs out) {
           [&](const GatherAxis&) -> Cost {
             return {bytes(in[1]) + 2 * bytes(out[0]), 0};
           },
-          [&](const ScatterAxis& o) -> Cost {
-            // The base is taken for dead here too.
-            const bool combines = o.kind != ScatterKind::none;
-            return {bytes(in[1]) + (combines ? 3 : 2) * bytes(in[2]),
-                    combines ? count(in[2]) : 0.0};
+          [&](const ScatterAxis& o) { return scatter_cost(o.kind, in); },
+          [&](const Gather&) -> Cost {
+            return {bytes_of_all(in.subspan(1)) + 2 * bytes(out[0]), 0};
+          },
+          [&](const Scatter& o) { return scatter_cost(o.kind, in); },
+          [&](const Sort&) { return whole(in, out, count(in[0]) * log2_of(in[0].shape.back())); },
+          [&](const SearchSorted&) {
+            return whole(in, out, count(in[1]) * log2_of(in[0].shape[0] + 1));
           },
           [&](const Pad&) { return whole(in, out, 0); },
           [&](const Contiguous&) { return whole(in, out, 0); },
           [&](const Reinterpret&) { return whole(in, out, 0); },
           [&](const Repack&) { return whole(in, out, 0); },
           [&](const Concatenate&) { return whole(in, out, 0); },
+          [&](const Fused& o) {
+            return whole(in, out, static_cast<double>(o.program->steps.size()) * count(out[0]));
+          },
           [&](const Reduce&) { return whole(in, out, count(in[0])); },
           [&](const ArgReduce&) { return whole(in, out, count(in[0])); },
           [&](const TopK&) { return whole(in, out, count(in[0])); },
@@ -213,6 +289,12 @@ Cost cost(const Op& op, Inputs in, Inputs out) {
             return whole(in, out, operations);
           },
           [&](const GroupedLinear&) { return grouped_linear_cost(in, out); },
+          [&](const Factor& o) {
+            return whole(in, out, matrices(in[0]) * factor_operations(o, in));
+          },
+          [&](const Solve& o) { return whole(in, out, solve_operations(o, in)); },
+          [&](const Fft& o) { return whole(in, out, fft_operations(o, in, out)); },
+          [&](const Hadamard&) { return whole(in, out, hadamard_operations(in)); },
           [&](const Conv&) {
             const double taps =
                 in[1].shape[0] == 0 ? 0 : count(in[1]) / static_cast<double>(in[1].shape[0]);
@@ -221,6 +303,10 @@ Cost cost(const Op& op, Inputs in, Inputs out) {
           [&](const Im2col&) { return whole(in, out, 0); },
           [&](const Pool& o) { return whole(in, out, count(out[0]) * pool_operations(o)); },
           [&](const Resize& o) { return whole(in, out, count(out[0]) * resize_operations(o)); },
+          [&](const RandomBits& o) {
+            return whole(in, out,
+                         kThreefryOperations / 4 * static_cast<double>(o.width) * count(out[0]));
+          },
           [&](const SelectiveScan&) {
             return whole(in, out,
                          kStateOperations * count(in[0]) * static_cast<double>(in[2].shape[1]));

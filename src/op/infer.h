@@ -149,6 +149,9 @@ Specs infer_op(const Attention&, const Operands&);
 Specs infer_op(const Attend&, const Operands&);
 Specs infer_op(const SelectiveScan&, const Operands&);
 
+// Programs (infer_fused.cpp)
+Specs infer_op(const Fused&, const Operands&);
+
 // By indices and in order (infer_order.cpp)
 Specs infer_op(const Gather&, const Operands&);
 Specs infer_op(const Scatter&, const Operands&);

@@ -16,25 +16,26 @@ unsigned accepted(UnaryKind kind) {
     case sign:
     case square:
       return kNumber;
-    case sqrt:
-    case rsqrt:
-    case reciprocal:
-    case exp:
-    case log:
-    case sin:
-    case cos:
-    case tan:
-    case sinh:
-    case cosh:
-    case tanh:
-    case isnan:
-    case isinf:
-    case isfinite:
-      return kFloat | kComplex;
+    case silu:
+    case gelu:
+    case gelu_tanh:
+    case relu:
+    case erf:
+    case erfinv:
+    case floor:
+    case ceil:
+    case trunc:
+      return kFloat;
+    case bitwise_invert:
+      return kBool | kInteger;
+    case conjugate:
+    case real:
+    case imag:
+      return kComplex;
     case logical_not:
       return kPlain;
     default:
-      return kFloat;
+      return kFloat | kComplex;
   }
 }
 
@@ -47,6 +48,8 @@ DType result_of(UnaryKind kind, DType dtype) {
     case isfinite:
       return DType::bool_;
     case abs:
+    case real:
+    case imag:
       return dtype == DType::complex64 ? DType::f32 : dtype;
     default:
       return dtype;
@@ -109,6 +112,10 @@ DType reduced_dtype(const Operands& in, ReduceKind kind) {
     case ReduceKind::min:
       in.check_kind(0, kBool | kInteger | kFloat);
       return dtype;
+    case ReduceKind::all:
+    case ReduceKind::any:
+      in.check_kind(0, kPlain);
+      return DType::bool_;
   }
   return dtype;
 }
@@ -207,7 +214,8 @@ Specs infer_op(const Reduce& op, const Operands& in) {
       result.push_back(in[0].shape[i]);
     }
   }
-  const bool has_identity = op.kind == ReduceKind::sum || op.kind == ReduceKind::prod;
+  const bool has_identity = op.kind != ReduceKind::max && op.kind != ReduceKind::min &&
+                            op.kind != ReduceKind::mean;
   in.check(has_identity || !of_nothing, "{} of nothing: {} over axes {}", to_string(op.kind), in[0],
            op.axes);
   return {{dtype, result}};
@@ -261,7 +269,7 @@ Specs infer_op(const Matmul&, const Operands& in) {
   in.check_count(2, "a, b");
   in.check_min_rank(0, 2, "a");
   in.check_min_rank(1, 2, "b");
-  in.check_floating(0, "a");
+  in.check_kind(0, kFloat | kComplex);
   in.check_one_dtype();
   const Shape& a = in[0].shape;
   const Shape& b = in[1].shape;

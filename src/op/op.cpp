@@ -42,8 +42,7 @@ constexpr std::array<std::string_view, 2> kPoolNames{"max", "mean"};
 constexpr std::array<std::string_view, 2> kResizeNames{"nearest", "linear"};
 constexpr std::array<std::string_view, 2> kRopeStyleNames{"interleaved", "split_half"};
 constexpr std::array<std::string_view, 4> kMaskNames{"none", "causal", "boolean", "additive"};
-constexpr std::array<std::string_view, 4> kSortNames{"sort", "argsort", "partition",
-                                                     "argpartition"};
+constexpr std::array<std::string_view, 2> kSortNames{"sort", "argsort"};
 constexpr std::array<std::string_view, 8> kFactorNames{
     "cholesky", "qr", "svd", "eigh", "eig", "lu", "inverse", "triangular_inverse"};
 constexpr std::array<std::string_view, 4> kFftNames{"forward", "inverse", "real_forward",
@@ -218,11 +217,14 @@ std::string to_string(const Op& op) {
         if constexpr (ElementWise<T>) return;  // the name says it all
         o.fields([&](std::string_view field, const auto& value) {
           if (!fields.empty()) fields += ", ";
-          fields += fmt::format("{}={}", field, text_of(value));
+          (fields += field) += '=';
+          fields += text_of(value);
         });
       },
       op);
-  return fields.empty() ? std::string(name(op)) : fmt::format("{}({})", name(op), fields);
+  std::string text(name(op));
+  if (!fields.empty()) (text += '(') += fields += ')';
+  return text;
 }
 
 std::string to_json(const Op& op) {

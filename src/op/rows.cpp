@@ -36,6 +36,11 @@ bool has_rows_besides_last(const TensorSpec& spec) {
   return spec.shape.size() >= 2;
 }
 
+/// Whether rows survive an op that works on matrices.
+bool has_rows_besides_matrix(const TensorSpec& spec) {
+  return spec.shape.size() >= 3;
+}
+
 bool slice_keeps_rows(const Slice& op, const TensorSpec& in) {
   return has_rows(in) && op.start[0] == 0 && op.stop[0] == in.shape[0] && op.step[0] == 1;
 }
@@ -66,6 +71,19 @@ bool rope_write_row_operand(const RopeWriteRows& op, std::size_t operand) {
   return operand == 1 || operand == 2 || (op.rope && operand == pos);
 }
 
+/// Operands 1, 2, ... are indices into these axes of operand 0, and wrap.
+std::vector<IndexBound> bounds_of_axes(const Dims& axes) {
+  std::vector<IndexBound> bounds;
+  for (const std::int64_t axis : axes) {
+    bounds.push_back({.operand = bounds.size() + 1,
+                      .minimum = 0,
+                      .of = 0,
+                      .axis = static_cast<std::size_t>(axis),
+                      .wraps = true});
+  }
+  return bounds;
+}
+
 /// Rows of x where one matrix serves all; else those of the indices that choose matrices.
 bool group_matmul_row_operand(const GroupMatmul& op, std::size_t operand, Inputs in) {
   if (op.gathers) return operand + 2 >= in.size() && has_rows(in[operand]);
@@ -78,15 +96,13 @@ std::vector<IndexBound> index_bounds(const Op& op) {
   using Bounds = std::vector<IndexBound>;
   return std::visit(
       Overloaded{
-          [](const GatherRows&) { return Bounds{{.operand = 1, .minimum = 0, .of = 0}}; },
-          [](const GatherAxis& o) {
-            return Bounds{
-                {.operand = 1, .minimum = 0, .of = 0, .axis = static_cast<std::size_t>(o.axis)}};
+          [](const GatherRows& o) {
+            return Bounds{{.operand = 1, .minimum = 0, .of = 0, .wraps = o.wrap}};
           },
-          [](const ScatterAxis& o) {
-            return Bounds{
-                {.operand = 1, .minimum = 0, .of = 0, .axis = static_cast<std::size_t>(o.axis)}};
-          },
+          [](const GatherAxis& o) { return bounds_of_axes({o.axis}); },
+          [](const ScatterAxis& o) { return bounds_of_axes({o.axis}); },
+          [](const Gather& o) { return bounds_of_axes(o.axes); },
+          [](const Scatter& o) { return bounds_of_axes(o.axes); },
           [](const GroupedLinear&) { return Bounds{{.operand = 2, .minimum = -1, .of = 1}}; },
           [](const GroupMatmul& o) {
             const std::size_t first = o.format.mode == QuantMode::affine ? 4 : 3;
@@ -159,6 +175,9 @@ bool is_row_operand(const Op& op, std::size_t operand, std::span<const TensorSpe
           [&](const WriteRows&) { return operand != 0; },
           [&](const GatherAxis& o) { return o.axis != 0; },
           [&](const ScatterAxis& o) { return o.axis != 0; },
+          [&](const Gather&) { return operand >= 1 && has_rows(in[1]); },
+          [&](const Sort&) { return has_rows_besides_last(in[0]); },
+          [&](const SearchSorted&) { return operand == 1 && has_rows(in[1]); },
           [&](const Pad& o) {
             return operand == 0 && has_rows(in[0]) && o.low[0] == 0 && o.high[0] == 0;
           },
@@ -166,6 +185,7 @@ bool is_row_operand(const Op& op, std::size_t operand, std::span<const TensorSpe
           [&](const Binary&) { return broadcasting(); },
           [&](const Compare&) { return broadcasting(); },
           [&](const Select&) { return broadcasting(); },
+          [&](const Fused&) { return broadcasting(); },
           [&](const GatedMultiply&) { return along_rows(); },
           [&](const Reduce& o) { return has_rows(in[0]) && !contains(o.axes, 0); },
           [&](const Scan& o) { return o.axis != 0; },
@@ -187,6 +207,10 @@ bool is_row_operand(const Op& op, std::size_t operand, std::span<const TensorSpe
           [&](const SegmentedMatmul&) { return operand == 2 && has_rows_besides_last(in[2]); },
           [&](const Linear&) { return operand == 0 && has_rows_besides_last(in[0]); },
           [&](const GroupedLinear&) { return operand != 1; },
+          [&](const Factor&) { return has_rows_besides_matrix(in[0]); },
+          [&](const Solve&) { return has_rows_besides_matrix(in[0]); },
+          [&](const Fft& o) { return o.axis != 0; },
+          [&](const Hadamard&) { return has_rows_besides_last(in[0]); },
           [&](const Conv&) { return operand == 0; },
           [&](const Im2col&) { return true; },
           [&](const Pool&) { return true; },
@@ -202,10 +226,11 @@ bool is_row_operand(const Op& op, std::size_t operand, std::span<const TensorSpe
           [&](const RopeWriteRows& o) { return rope_write_row_operand(o, operand); },
           [&](const Attention& o) { return attention_row_operand(o, operand, in); },
           [&](const Attend&) { return operand == 0 || operand == 4 || operand == 5; },
+          [&](const RandomBits&) { return has_rows_besides_last(in[0]); },
           [&](const SelectiveScan& o) { return operand != 2 && (!o.has_d || operand != 5); },
           [](const auto&) {
             return false;
-          },  // leaves, as_strided, repack, slice_update, feed, arange
+          },  // leaves, as_strided, repack, slice_update, scatter, feed, arange
       },
       op);
 }

@@ -14,10 +14,6 @@ constexpr TemplateLimits kLimits{.source_bytes = std::size_t{1} << 20,
                                  .output_bytes = std::size_t{32} << 20,
                                  .string_bytes = std::size_t{128} << 20};
 
-std::string token_name(const Tokenizer& tokenizer, std::optional<TokenId> token) {
-  return token ? std::string(tokenizer.token_text(*token)) : std::string();
-}
-
 /// Some templates put a call's arguments together as text, where Hugging Face hands them an object.
 Json with_arguments_as_text(Json messages) {
   for (Json& message : messages) {
@@ -41,18 +37,16 @@ Json with_descriptions(Json tools) {
 
 }  // namespace
 
-ChatPrompt::ChatPrompt(const Tokenizer& tokenizer, const std::optional<std::string>& source)
-    : tokenizer_(tokenizer),
-      trusted_(json_text({{"bos_token", token_name(tokenizer, tokenizer.bos())},
-                          {"eos_token", token_name(tokenizer, tokenizer.eos())}})) {
+ChatPrompt::ChatPrompt(const std::shared_ptr<const llm::Model>& model,
+                       const std::optional<std::string>& source) {
   if (!source) return;
-  template_.emplace(*source, kLimits);
+  format_.emplace(model, *source, kLimits);
   tool_format_ = tool_format_of(*source);
   arguments_as_text_ = tool_format_ != ToolFormat::none && wants_arguments_as_text();
 }
 
 std::vector<TextPiece> ChatPrompt::try_render(const Json& context) const {
-  return template_->render({.context = json_text(context), .trusted = trusted_});
+  return format_->render(json_text(context));
 }
 
 /// Tried once, with a call that any template can show.
@@ -92,7 +86,7 @@ std::vector<TextPiece> ChatPrompt::render(const ChatRequest& request) const {
 }
 
 ChatPrompt::Prompt ChatPrompt::make(ChatRequest& request) const {
-  if (!template_)
+  if (!format_)
     refuse_field("messages",
                  "this model has no chat template; /v1/completions continues plain text, and the "
                  "server's --chat-template gives it one");
@@ -118,7 +112,7 @@ ChatPrompt::Prompt ChatPrompt::make(ChatRequest& request) const {
       refuse_field("tools", "tools: {}", error.what());
     }
   }
-  prompt.tokens = tokenizer_.encode_pieces(pieces);
+  prompt.tokens = format_->encode(pieces);
   return prompt;
 }
 

@@ -1,12 +1,12 @@
 // From a conversation to the tokens of a prompt, by the model's chat template.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "heddle/chat_template.h"
-#include "heddle/tokenizer.h"
+#include "heddle/chat.h"
 #include "server/chat_request.h"
 #include "server/tool_calls.h"
 
@@ -17,7 +17,8 @@ class ChatPrompt {
  public:
   /// Without a source, every conversation is refused. Throws invalid_argument for one that is no
   /// template.
-  ChatPrompt(const Tokenizer& tokenizer, const std::optional<std::string>& source);
+  ChatPrompt(const std::shared_ptr<const llm::Model>& model,
+             const std::optional<std::string>& source);
 
   struct Prompt {
     std::vector<TokenId> tokens;
@@ -34,9 +35,7 @@ class ChatPrompt {
   std::vector<TextPiece> try_render(const Json& context) const;
   bool wants_arguments_as_text() const;
 
-  const Tokenizer& tokenizer_;
-  std::string trusted_;
-  std::optional<ChatTemplate> template_;
+  std::optional<llm::ChatFormat> format_;
   ToolFormat tool_format_ = ToolFormat::none;
   bool arguments_as_text_ = false;
 };

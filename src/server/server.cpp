@@ -153,14 +153,15 @@ std::optional<std::string> chosen_template(const llm::Model& model, const Server
 }
 
 /// A model whose own template cannot be read still completes texts.
-ChatPrompt make_prompt(const llm::Model& model, const ServerOptions& options) {
-  const auto source = chosen_template(model, options);
+ChatPrompt make_prompt(const std::shared_ptr<const llm::Model>& model,
+                       const ServerOptions& options) {
+  const auto source = chosen_template(*model, options);
   try {
-    return {model.tokenizer(), source};
+    return {model, source};
   } catch (const Error& error) {
     if (options.chat_template) throw;
     log(LogLevel::error, fmt::format("the model's chat template cannot be used: {}", error.what()));
-    return {model.tokenizer(), std::nullopt};
+    return {model, std::nullopt};
   }
 }
 
@@ -187,7 +188,7 @@ struct Server::Impl {
   Impl(std::shared_ptr<const llm::Model> model, ServerOptions options)
       : app{.options = options,
             .model = model,
-            .prompt = make_prompt(*model, options),
+            .prompt = make_prompt(model, options),
             .has_template = chosen_template(*model, options).has_value(),
             .engine = llm::Engine(model, options.engine)},
         workers(options.workers) {

@@ -36,7 +36,9 @@ std::int64_t strided_extent(const OperandSpec& operand) {
 }  // namespace
 
 std::string to_string(const TensorSpec& spec) {
-  return fmt::format("{}{}", to_string(spec.dtype), to_string(spec.shape));
+  std::string text(to_string(spec.dtype));
+  text += to_string(spec.shape);
+  return text;
 }
 
 std::string_view to_string(LayoutKind kind) noexcept {

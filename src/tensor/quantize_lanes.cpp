@@ -6,6 +6,8 @@
 
 #if HWY_ARCH_X86  // three levels are enough, and compile sooner
 #define HWY_DISABLED_TARGETS (HWY_AVX3_DL | HWY_SSE4 | HWY_SSSE3)
+#elif HWY_ARCH_ARM  // NEON alone: SVE's vectors cannot be members
+#define TOOLCHAIN_MISS_SYS_AUXV_H
 #endif
 
 #undef HWY_TARGET_INCLUDE

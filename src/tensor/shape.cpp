@@ -48,7 +48,13 @@ void Dims::erase(std::size_t at) noexcept {
 }
 
 std::string to_string(const Dims& dims) {
-  return fmt::format("[{}]", fmt::join(dims.begin(), dims.end(), ", "));
+  std::string text = "[";
+  for (const std::int64_t entry : dims) {
+    if (text.size() > 1) text += ", ";
+    text += std::to_string(entry);
+  }
+  text += ']';
+  return text;
 }
 
 std::int64_t elements(const Shape& shape) {

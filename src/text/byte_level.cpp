@@ -47,11 +47,11 @@ std::string in_byte_characters(std::string_view text) {
   return result;
 }
 
-/// What a pair of tokens merges into, and when. Open addressing, at most half full.
+/// What a pair of tokens merges into, and when. Open addressing, at most three quarters full.
 class MergeTable {
  public:
   explicit MergeTable(std::size_t count)
-      : slots_(std::bit_ceil(count * 2 + 1), Slot{kEmpty, 0, kNoToken}) {}
+      : slots_(std::bit_ceil(count + count / 3 + 1), Slot{kEmpty, 0, kNoToken}) {}
 
   /// The first of two equal pairs stays.
   void insert(TokenId left, TokenId right, std::uint32_t rank, TokenId id) noexcept {
@@ -148,7 +148,7 @@ class ByteLevel final : public Model {
 
   /// A character that stands for no byte is given as it is.
   std::string bytes(TokenId id) const override {
-    const std::string& text = vocabulary_.text(id);
+    const std::string_view text = vocabulary_.text(id);
     std::string result;
     for (std::size_t i = 0; i < text.size();) {
       const Utf8Unit unit = utf8_unit(text, i);
@@ -157,7 +157,7 @@ class ByteLevel final : public Model {
       if (known) {
         result += static_cast<char>(kCharacterBytes[unit.code_point]);
       } else {
-        result.append(text, i, unit.length);
+        result.append(text.substr(i, unit.length));
       }
       i += unit.length;
     }

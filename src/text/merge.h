@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "heddle/tokenizer.h"
+#include "text/texts.h"
 
 namespace heddle::text {
 
 inline constexpr std::uint32_t kNoSymbol = ~std::uint32_t{0};
-inline constexpr TokenId kNoToken = -1;
 
 /// A stretch of the text in a doubly linked list. One that was merged into its left neighbour has
 /// length 0.

@@ -70,11 +70,11 @@ class SentencePiece final : public Model {
   }
 
   std::string bytes(TokenId id) const override {
-    const std::string& text = vocabulary_.text(id);
+    const std::string_view text = vocabulary_.text(id);
     if (vocabulary_.type(id) == TokenType::byte) return {static_cast<char>(byte_of(text))};
     std::string result;
     for (std::size_t i = 0; i < text.size();) {
-      const bool mark = std::string_view(text).substr(i).starts_with(kSpaceMark);
+      const bool mark = text.substr(i).starts_with(kSpaceMark);
       result += mark ? ' ' : text[i];
       i += mark ? kSpaceMark.size() : 1;
     }

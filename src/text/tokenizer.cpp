@@ -89,9 +89,9 @@ std::string Tokenizer::token_bytes(TokenId id, bool show_special) const {
   switch (type(id)) {
     case TokenType::unknown:
     case TokenType::control:
-      return show_special ? impl_->vocabulary.text(id) : std::string();
+      return show_special ? std::string(impl_->vocabulary.text(id)) : std::string();
     case TokenType::user_defined:
-      return impl_->vocabulary.text(id);
+      return std::string(impl_->vocabulary.text(id));
     default:
       return impl_->model->bytes(id);
   }

@@ -48,16 +48,22 @@ VocabularyKind read_kind(const gguf::Metadata& metadata) {
 }
 
 void read_texts(const gguf::Metadata& metadata, Vocabulary& v) {
-  v.texts = metadata.get_array<std::string>(kTokens);
-  require(!v.texts.empty(), ErrorCode::io, "{}: the array is empty", kTokens);
-  require(v.texts.size() <= static_cast<std::size_t>(std::numeric_limits<TokenId>::max()),
-          ErrorCode::io, "{}: {} tokens are more than ids can count", kTokens, v.texts.size());
-  v.by_text.reserve(v.texts.size());
-  for (std::size_t i = 0; i < v.texts.size(); ++i) {
-    if (v.texts[i].empty()) continue;
-    const auto [at, is_new] = v.by_text.emplace(v.texts[i], static_cast<TokenId>(i));
-    require(is_new, ErrorCode::io, "{}: tokens {} and {} are both \"{}\"", kTokens, at->second, i,
-            v.texts[i]);
+  const auto& texts = metadata.get_array<std::string>(kTokens);
+  require(!texts.empty(), ErrorCode::io, "{}: the array is empty", kTokens);
+  require(texts.size() <= static_cast<std::size_t>(std::numeric_limits<TokenId>::max()),
+          ErrorCode::io, "{}: {} tokens are more than ids can count", kTokens, texts.size());
+  std::size_t bytes = 0;
+  for (const std::string& text : texts) bytes += text.size();
+  require(bytes <= std::numeric_limits<std::uint32_t>::max(), ErrorCode::io,
+          "{}: the tokens' texts take {} bytes; at most 4 GiB are supported", kTokens, bytes);
+  v.texts.reserve(texts.size(), bytes);
+  for (const std::string& text : texts) v.texts.push_back(text);
+  v.by_text = TextIndex(texts.size());
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    if (texts[i].empty()) continue;
+    const auto other = v.by_text.add(static_cast<TokenId>(i), v.texts);
+    require(!other, ErrorCode::io, "{}: tokens {} and {} are both \"{}\"", kTokens,
+            other.value_or(kNoToken), i, texts[i]);
   }
 }
 
@@ -154,8 +160,7 @@ bool is_phi3(const gguf::Metadata& metadata) {
 }  // namespace
 
 std::optional<TokenId> Vocabulary::find(std::string_view text) const noexcept {
-  const auto at = by_text.find(text);
-  return at == by_text.end() ? std::nullopt : std::optional<TokenId>(at->second);
+  return text.empty() ? std::nullopt : by_text.find(text, texts);
 }
 
 Vocabulary read_vocabulary(const gguf::Metadata& metadata) {

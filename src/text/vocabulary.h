@@ -4,10 +4,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "heddle/tokenizer.h"
+#include "text/texts.h"
 
 namespace heddle::text {
 
@@ -15,10 +15,10 @@ enum class VocabularyKind : std::uint8_t { sentencepiece, byte_level };
 
 struct Vocabulary {
   VocabularyKind kind;
-  std::vector<std::string> texts;
+  Texts texts;
   std::vector<TokenType> types;
-  std::vector<float> scores;                              // sentencepiece only
-  std::unordered_map<std::string_view, TokenId> by_text;  // empty texts are not in it
+  std::vector<float> scores;  // sentencepiece only
+  TextIndex by_text;          // empty texts are not in it
   std::optional<TokenId> bos, eos, unknown;
   std::vector<TokenId> ends;  // sorted
   bool add_bos, add_eos;
@@ -29,7 +29,7 @@ struct Vocabulary {
 
   std::size_t size() const noexcept { return texts.size(); }
   TokenType type(TokenId id) const noexcept { return types[static_cast<std::size_t>(id)]; }
-  const std::string& text(TokenId id) const noexcept { return texts[static_cast<std::size_t>(id)]; }
+  std::string_view text(TokenId id) const noexcept { return texts[static_cast<std::size_t>(id)]; }
   std::optional<TokenId> find(std::string_view text) const noexcept;
   /// Whether ordinary text may become this token. Control tokens come from `parse_special` alone,
   /// so that nobody can write one by writing its name.

@@ -22,33 +22,7 @@ void add_scan(std::vector<Walked>& all, const char* name, Scan whole, ScanOfAxis
   add(all, name, "f32[2, 3]", [along](const Arrays& in) { return along(in[0], 0, false, true); });
 }
 
-void add_order(std::vector<Walked>& all) {
-  add(all, "argmax", "f32[2, 256]", [](const Arrays& in) { return argmax(in[0]); });
-  add(all, "argmax", "f32[2, 3]", [](const Arrays& in) { return argmax(in[0], 0, true); });
-  add(all, "argmin", "f32[2, 256]", [](const Arrays& in) { return argmin(in[0], true); });
-  add(all, "argmin", "f32[2, 3]", [](const Arrays& in) { return argmin(in[0], -1); });
-  add(all, "topk", "f32[2, 256]", [](const Arrays& in) { return topk(in[0], 3); });
-  add(all, "topk", "f32[2, 3]", [](const Arrays& in) { return topk(in[0], 2, 0); });
-  all.push_back({"topk_with_indices", "f32[2, 256]", [](const Arrays& in) {
-                   const auto [values, indices] = topk_with_indices(in[0], 2);
-                   return Arrays{values, indices};
-                 }});
-}
-
-void add_choice(std::vector<Walked>& all) {
-  add(
-      all, "take_along_axis", "f32[2, 256], i32[2, 3]",
-      [](const Arrays& in) { return take_along_axis(in[0], in[1], 1); }, true);
-  add(
-      all, "put_along_axis", "f32[2, 256], i32[1, 3], f32[2, 3]",
-      [](const Arrays& in) { return put_along_axis(in[0], in[1], in[2], 1); }, true);
-  add(
-      all, "scatter_add_axis", "f32[2, 256], u8[3, 256], f32[256]",
-      [](const Arrays& in) { return scatter_add_axis(in[0], in[1], in[2], 0); }, true);
-  add(
-      all, "scatter_axis", "f32[4], i64[3], f32[]",
-      [](const Arrays& in) { return scatter_axis(in[0], in[1], in[2], -1, ScatterKind::max); },
-      true);
+void add_moved(std::vector<Walked>& all) {
   add(all, "pad", "f32[2, 256], f32[]", [](const Arrays& in) { return pad(in[0], 1, in[1]); });
   add(all, "pad", "f32[2, 256]", [](const Arrays& in) { return pad(in[0], {1, 2}, 0, "edge"); });
   add(all, "pad", "f32[2, 3], f32[]", [](const Arrays& in) {
@@ -114,53 +88,6 @@ void refuse_along_axes(std::vector<Refused>& all) {
                  {"cumsum", {"q8_0"}, [] { cumsum(blocks(), 0); }},
                  {"cummax", {"complex64[2]"}, [=] { cummax(complex); }},
                  {"logcumsumexp", {"complex64[2]"}, [=] { logcumsumexp(complex, 0); }},
-                 {"argmax", {"complex64[2]"}, [=] { argmax(complex); }},
-                 {"argmax", {"nothing", "f32[0]"}, [] { argmax(floats({0})); }},
-                 {"argmin",
-                  {"nothing", "f32[2, 0]"},
-                  [] {
-                    argmin(floats({2, 0}), 1);
-                  }},
-                 {"topk", {"4 largest", "f32[3]"}, [] { topk(floats({3}), 4); }},
-                 {"topk", {"-1 largest"}, [] { topk(floats({3}), -1, 0); }},
-                 {"topk_with_indices",
-                  {"3 largest"},
-                  [] {
-                    topk_with_indices(floats({2, 3}), 3, 0);
-                  }},
-                 {"topk_with_indices", {"q8_0"}, [] { topk_with_indices(blocks(), 3); }},
-                 {"take_along_axis",
-                  {"f32[3]", "integers"},
-                  [] { take_along_axis(floats({3}), floats({3}), 0); }},
-                 {"take_along_axis",
-                  {"i32[2]", "rank"},
-                  [] {
-                    take_along_axis(floats({3, 2}), ints({2}), 0);
-                  }},
-                 {"take_along_axis",
-                  {"i32[2, 2]", "f32[3, 2]", "axis 1"},
-                  [] {
-                    take_along_axis(floats({3, 2}), ints({2, 2}), 1);
-                  }},
-                 {"put_along_axis",
-                  {"reach beyond f32[1, 2]"},
-                  [] {
-                    put_along_axis(floats({1, 2}), ints({3, 2}), 1, 1);
-                  }},
-                 {"put_along_axis",
-                  {"f32[4]", "[3]"},
-                  [] { put_along_axis(floats({3}), ints({3}), floats({4}), 0); }},
-                 {"put_along_axis",
-                  {"q8_0"},
-                  [] {
-                    put_along_axis(blocks(), ints({2, 1}), 1, 1);
-                  }},
-                 {"scatter_add_axis",
-                  {"f32[2, 64]", "[64]"},
-                  [] { scatter_add_axis(floats({64}), ints({64}), blocks(), 0); }},
-                 {"scatter_axis",
-                  {"complex64[2]"},
-                  [=] { scatter_axis(complex, ints({1}), 1, 0, ScatterKind::min); }},
                  {"pad", {"mode \"wrap\""}, [] { pad(floats({2}), 1, 0, "wrap"); }},
                  {"pad", {"-1"}, [] { pad(floats({2}), -1); }},
                  {"pad",
@@ -342,8 +269,7 @@ void add_walked_axes(std::vector<Walked>& all) {
   add_scan(all, "cummax", cummax, cummax);
   add_scan(all, "cummin", cummin, cummin);
   add_scan(all, "logcumsumexp", logcumsumexp, logcumsumexp);
-  add_order(all);
-  add_choice(all);
+  add_moved(all);
   add_spatial(all);
   add_models(all);
 }

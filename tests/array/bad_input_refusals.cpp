@@ -218,13 +218,6 @@ void add_shape(std::vector<Refused>& all) {
                  {"repeat",
                   {"2147483647", "overflows"},
                   [] { repeat(broadcast_to(floats({1}), {kHuge / 4}), 2147483647, 0); }},
-                 {"take", {"f32[3]", "integers"}, [] { take(floats({2}), floats({3})); }},
-                 {"take",
-                  {"bool[3]", "integers"},
-                  [] {
-                    take(floats({2}), zeros_of({DType::bool_, {3}}));
-                  }},
-                 {"take", {"0 dimensions"}, [] { take(floats({}), Array(0)); }},
                  {"astype", {"f32[2]", "q4_K"}, [] { astype(floats({2}), DType::q4_K); }},
                  {"dequantize", {"f32[2]"}, [] { dequantize(floats({2})); }},
              });
@@ -452,7 +445,7 @@ std::vector<Refused> refused_calls() {
   add_refused_quantized(all);
   add_refused_axes(all);
   add_arrays(all);
-  return all;
+  return with_families(std::move(all), &FamilyRows::refused);
 }
 
 }  // namespace heddle::test

@@ -30,11 +30,6 @@ void add_products(std::vector<Refused>& all) {
                     matmul(ints({2, 2}), ints({2, 2}));
                   }},
                  {"matmul",
-                  {"complex64"},
-                  [] {
-                    matmul(zeros({2, 2}, DType::complex64), floats({2, 2}));
-                  }},
-                 {"matmul",
                   {"q8_0"},
                   [] {
                     matmul(floats({3, 2}), blocks());

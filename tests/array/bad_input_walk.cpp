@@ -105,7 +105,7 @@ void add_binary(std::vector<Walked>& all) {
 template <class F>
 void add_one(std::vector<Walked>& all, const char* name, const char* operands, F f) {
   const std::string_view function(name);
-  const bool by_data = function == "take" || function == "write_rows" || function == "attend";
+  const bool by_data = function == "write_rows" || function == "attend";
   all.push_back({name, operands, [f](const Arrays& in) { return Arrays{f(in)}; }, by_data});
 }
 
@@ -153,8 +153,6 @@ void add_shape(std::vector<Walked>& all) {
                    return split(in[0], std::vector<std::int64_t>{32, 64}, 1);
                  }});
   add("repeat", "f32[2, 256]", [](const Arrays& in) { return repeat(in[0], 3, 0); });
-  add("take", "f32[2, 256], i32[3]", [](const Arrays& in) { return take(in[0], in[1]); });
-  add("take", "f32[2, 3], u8[2, 2]", [](const Arrays& in) { return take(in[0], in[1], -1); });
   add("astype", "f32[2, 256]", [](const Arrays& in) { return astype(in[0], DType::i8); });
   add("dequantize", "q8_0[2, 256]", [](const Arrays& in) { return dequantize(in[0]); });
   add("where", "bool[2, 256], f32[256], f32[2, 1]",
@@ -178,7 +176,7 @@ void add_reductions(std::vector<Walked>& all) {
   add_reduction<Whole, ByAxes>(all, "max", max, max);
   add_reduction<Whole, ByAxes>(all, "min", min, min);
   add_reduction<Whole, ByAxes>(all, "prod", prod, prod);
-  add_one(all, "softmax", "f32[2, 256]", [](const Arrays& in) { return softmax(in[0]); });
+  add_one(all, "softmax", "f32[2, 256]", [](const Arrays& in) { return softmax(in[0], -1); });
   add_one(all, "softmax", "f32[2, 3]", [](const Arrays& in) { return softmax(in[0], 0); });
 }
 
@@ -272,6 +270,11 @@ void add_arrays(std::vector<Walked>& all) {
 
 }  // namespace
 
+std::vector<FamilyRows>& Family::all() {
+  static std::vector<FamilyRows> families;
+  return families;
+}
+
 std::vector<Walked> walked_functions() {
   std::vector<Walked> all;
   add_unary(all);
@@ -283,11 +286,11 @@ std::vector<Walked> walked_functions() {
   add_walked_axes(all);
   add_walked_quantized(all);
   add_arrays(all);
-  return all;
+  return with_families(std::move(all), &FamilyRows::walked);
 }
 
 std::vector<TakesAxis> functions_of_an_axis() {
-  return {
+  std::vector<TakesAxis> rows = {
       {"flatten", [](const Array& x, int axis) { flatten(x, axis); }, true},
       {"flatten", [](const Array& x, int axis) { flatten(x, 0, axis); }, true},
       {"swapaxes", [](const Array& x, int axis) { swapaxes(x, axis, -1); }},
@@ -308,7 +311,6 @@ std::vector<TakesAxis> functions_of_an_axis() {
       {"split", [](const Array& x, int axis) { split(x, 1, axis); }},
       {"split", [](const Array& x, int axis) { split(x, std::vector<std::int64_t>{1}, axis); }},
       {"repeat", [](const Array& x, int axis) { repeat(x, 2, axis); }},
-      {"take", [](const Array& x, int axis) { take(x, Array({0}), axis); }},
       {"sum", [](const Array& x, int axis) { sum(x, axis); }},
       {"mean", [](const Array& x, int axis) { mean(x, axis); }},
       {"max", [](const Array& x, int axis) { max(x, axis); }},
@@ -320,26 +322,6 @@ std::vector<TakesAxis> functions_of_an_axis() {
       {"cummax", [](const Array& x, int axis) { cummax(x, axis); }},
       {"cummin", [](const Array& x, int axis) { cummin(x, axis); }},
       {"logcumsumexp", [](const Array& x, int axis) { logcumsumexp(x, axis); }},
-      {"argmax", [](const Array& x, int axis) { argmax(x, axis); }},
-      {"argmin", [](const Array& x, int axis) { argmin(x, axis); }},
-      {"topk", [](const Array& x, int axis) { topk(x, 1, axis); }},
-      {"topk_with_indices", [](const Array& x, int axis) { topk_with_indices(x, 1, axis); }},
-      {"take_along_axis",
-       [](const Array& x, int axis) {
-         take_along_axis(x, zeros_of({DType::i32, x.shape()}), axis);
-       }},
-      {"put_along_axis",
-       [](const Array& x, int axis) {
-         put_along_axis(x, zeros_of({DType::i32, x.shape()}), 1, axis);
-       }},
-      {"scatter_add_axis",
-       [](const Array& x, int axis) {
-         scatter_add_axis(x, zeros_of({DType::i32, x.shape()}), 1, axis);
-       }},
-      {"scatter_axis",
-       [](const Array& x, int axis) {
-         scatter_axis(x, zeros_of({DType::i32, x.shape()}), 1, axis, ScatterKind::max);
-       }},
       {"flip", [](const Array& x, int axis) { flip(x, axis); }},
       {"fast::channel_norm",
        [](const Array& x, int axis) {
@@ -347,10 +329,11 @@ std::vector<TakesAxis> functions_of_an_axis() {
        }},
       {"shape", [](const Array& x, int axis) { x.shape(axis); }},
   };
+  return with_families(std::move(rows), &FamilyRows::of_an_axis);
 }
 
 std::vector<TakesAxes> functions_of_axes() {
-  return {
+  std::vector<TakesAxes> rows = {
       {"transpose", [](const Array& x, const Dims& axes) { transpose(x, axes); }},
       {"squeeze",
        [](const Array& x, const Dims& axes) {
@@ -366,6 +349,7 @@ std::vector<TakesAxes> functions_of_axes() {
       {"pad", [](const Array& x,
                  const Dims& axes) { pad(x, axes, Dims(axes.size(), 1), Dims(axes.size(), 1)); }},
   };
+  return with_families(std::move(rows), &FamilyRows::of_axes);
 }
 
 }  // namespace heddle::test

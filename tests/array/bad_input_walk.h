@@ -1,4 +1,5 @@
-// Every function of ops.h and array.h with operands that suit it, and with input that does not.
+// Every function of the headers of functions with operands that suit it, and with input that does
+// not.
 #pragma once
 
 #include <functional>
@@ -16,7 +17,7 @@ struct Walked {
   std::string function;  // as declared: "sum", "operator+", "fast::rms_norm"
   const char* operands;  // that suit it, as specs() reads them
   std::function<Arrays(const Arrays& in)> call;
-  bool by_data = false;  // takes indices: what lies outside fails when it is evaluated
+  bool by_data = false;  // takes indices, or factors: what does not do fails when it is evaluated
 };
 
 /// A function that is given an axis of f32[2, 3], or axes.
@@ -40,6 +41,30 @@ std::vector<Walked> walked_functions();
 std::vector<TakesAxis> functions_of_an_axis();
 std::vector<TakesAxes> functions_of_axes();
 std::vector<Refused> refused_calls();
+
+/// Rows of a family of functions, in a file of its own: a constant registers them. Parts that it
+/// does not have are null.
+struct FamilyRows {
+  void (*walked)(std::vector<Walked>& all) = nullptr;
+  void (*of_an_axis)(std::vector<TakesAxis>& all) = nullptr;
+  void (*of_axes)(std::vector<TakesAxes>& all) = nullptr;
+  void (*refused)(std::vector<Refused>& all) = nullptr;
+};
+class Family {
+ public:
+  explicit Family(const FamilyRows& rows) { all().push_back(rows); }
+  static std::vector<FamilyRows>& all();
+};
+
+/// The rows, with those that families add.
+template <class Row>
+std::vector<Row> with_families(std::vector<Row> rows,
+                               void (*FamilyRows::*part)(std::vector<Row>&)) {
+  for (const FamilyRows& family : Family::all()) {
+    if (family.*part) (family.*part)(rows);
+  }
+  return rows;
+}
 
 // Parts of these.
 void add_walked_axes(std::vector<Walked>& all);

@@ -1,5 +1,4 @@
-// Scans, order, choice by indices, padding and turning round: values worked out by hand, and
-// against plain loops.
+// Scans, padding and turning round: values worked out by hand, and against plain loops.
 #include <cmath>
 #include <limits>
 
@@ -59,79 +58,6 @@ TEST(Scans, DtypesAsInMlx) {
   EXPECT_EQ(logcumsumexp(ones({3}, DType::f16)).dtype(), DType::f16);
   const std::vector<std::int8_t> hundred{100, 100};
   EXPECT_THAT(values<std::int8_t>(cumsum(Array(hundred, {2}))), ElementsAre(100, -56));
-}
-
-// ---- Order
-
-TEST(ArgReductions, AlongAnAxisOrOverAll) {
-  const Array x = Array(std::vector<float>{3, 1, 2, 0, 5, 5}, {2, 3});
-  EXPECT_EQ(argmax(x).item<std::uint32_t>(), 4u);
-  EXPECT_EQ(argmin(x).item<std::uint32_t>(), 3u);
-  EXPECT_EQ(argmax(x, true).shape(), (Shape{1, 1}));
-  EXPECT_THAT(values<std::uint32_t>(argmax(x, 1)), ElementsAre(0, 1));
-  EXPECT_THAT(values<std::uint32_t>(argmin(x, 0)), ElementsAre(1, 0, 0));
-  EXPECT_EQ(argmin(x, -1, true).shape(), (Shape{2, 1}));
-  EXPECT_EQ(argmax(row({1, NAN, 9})).item<std::uint32_t>(), 1u);
-  EXPECT_EQ(argmin(row({1, NAN, 0})).item<std::uint32_t>(), 1u);
-  EXPECT_EQ(argmax(Array(7)).item<std::uint32_t>(), 0u);
-}
-
-TEST(TopK, OfAllAndAlongAnAxis) {
-  const Array x = Array(std::vector<float>{3, 1, 2, 0, 5, 5}, {2, 3});
-  expect_near(topk(x, 4), {5, 5, 3, 2});
-  expect_near(topk(x, 2, 1), {3, 2, 5, 5});
-  expect_near(topk(x, 1, 0), {3, 5, 5});
-  EXPECT_EQ(topk(x, 0, 0).shape(), (Shape{0, 3}));
-  const auto [values_along, indices] = topk_with_indices(x, 2);
-  expect_near(values_along, {3, 2, 5, 5});
-  EXPECT_THAT(values<std::uint32_t>(indices), ElementsAre(0, 2, 1, 2));
-  const auto [columns, rows] = topk_with_indices(x, 2, 0);
-  expect_near(columns, {3, 5, 5, 0, 1, 2});
-  EXPECT_THAT(values<std::uint32_t>(rows), ElementsAre(0, 1, 1, 1, 0, 0));
-}
-
-// ---- Choice by indices
-
-TEST(TakeAlongAxis, ChoosesAndBroadcasts) {
-  const Array x = reshape(arange(6.0), {2, 3});
-  const Array index = Array(std::vector<std::int32_t>{2, 0, 1, 1}, {2, 2});
-  expect_near(take_along_axis(x, index, 1), {2, 0, 4, 4});
-  expect_near(take_along_axis(x, Array(std::vector<std::uint8_t>{1}, {1, 1}), 0), {3, 4, 5});
-  const Array one = Array(std::vector<float>{7, 8}, {1, 2});
-  const Array either = Array(std::vector<std::int32_t>{1, 0, 1, 1}, {2, 2});
-  expect_near(take_along_axis(one, either, 1), {8, 7, 8, 8});
-  EXPECT_EQ(take_along_axis(x, zeros({2, 0}, DType::i32), 1).shape(), (Shape{2, 0}));
-  // argmax and the largest are one.
-  expect_near(take_along_axis(x, argmax(x, 1, true), 1), {2, 5});
-}
-
-TEST(PutAlongAxis, ReplacesAndAdds) {
-  const Array x = zeros({2, 3});
-  const Array index = Array(std::vector<std::int32_t>{2, 0, 1, 1}, {2, 2});
-  const Array given = Array(std::vector<float>{1, 2, 3, 4}, {2, 2});
-  expect_near(put_along_axis(x, index, given, 1), {2, 0, 1, 0, 4, 0});
-  expect_near(scatter_add_axis(x, index, given, 1), {2, 0, 1, 0, 7, 0});
-  expect_near(scatter_axis(x + 2.0f, index, given, 1, ScatterKind::prod), {4, 2, 2, 2, 24, 2});
-  expect_near(scatter_axis(x + 2.0f, index, given, 1, ScatterKind::max), {2, 2, 2, 2, 4, 2});
-  expect_near(scatter_axis(x + 2.0f, index, given, 1, ScatterKind::min), {2, 2, 1, 2, 2, 2});
-  expect_near(put_along_axis(x, index, 9, 1), {9, 0, 9, 0, 9, 0});
-  // Cast to x's dtype; indices broadcast along the other axes.
-  const Array whole = put_along_axis(zeros({2, 3}, DType::i32),
-                                     Array(std::vector<std::int32_t>{1}, {1, 1}), 2.9f, 0);
-  EXPECT_EQ(whole.dtype(), DType::i32);
-  EXPECT_THAT(values<std::int32_t>(whole), ElementsAre(0, 0, 0, 2, 2, 2));
-  expect_near(x, {0, 0, 0, 0, 0, 0});  // as it was
-}
-
-TEST(PutAlongAxis, TakesTheMemoryOfTheOnlyHandle) {
-  Array x = contiguous(arange(1000.0));
-  x.eval();
-  const void* memory = x.view().host();
-  Array y = put_along_axis(x, Array(std::vector<std::int32_t>{3}, {1}), 7, 0);
-  x = Array(0);
-  y.eval();
-  EXPECT_EQ(y.view().host(), memory);
-  EXPECT_EQ(slice(y, {3}, {4}).item<float>(), 7);
 }
 
 // ---- Padding and turning round

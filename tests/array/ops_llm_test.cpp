@@ -82,7 +82,7 @@ TEST(Rope, ByAnglesAndByTables) {
     const auto looked_up = [&](int t, int i) { return at[t] * (i == 0 ? 0.5 : 0.25); };
     expect_near(rope_table(x, cos(table), sin(table), positions, style),
                 turned(doubles(x), 2, 8, 4, interleaved, looked_up), 1e-5);
-    const Array by_token = take(table, positions);
+    const Array by_token = take(table, positions, 0);
     expect_near(rope_table(x, cos(by_token), sin(by_token), std::nullopt, style),
                 turned(doubles(x), 2, 8, 4, interleaved, looked_up), 1e-5);
   }
@@ -216,7 +216,7 @@ TEST(AttentionFunctions, AttendReadsStatesThroughBlockTables) {
       attend(q, k, v, table, Array({0, 1, -1}), Array({1, 2, 0}), Array({2, 3}), params);
   const auto rows = [](const Array& a, std::vector<int> which) {
     const Array at(which, {static_cast<std::int64_t>(which.size())});
-    return expand_dims(swapaxes(take(a, at), 0, 1), 0);
+    return expand_dims(swapaxes(take(a, at, 0), 0, 1), 0);
   };
   const auto all = [](int, int, int, int) { return 0.0; };
   const auto token = [&](int t) {

@@ -128,16 +128,16 @@ std::vector<double> softmax_of(const std::vector<double>& x) {
 }
 
 TEST(Softmax, AlongAnyAxis) {
-  expect_near(softmax(Array({1.0f, 2.0f, 3.0f})), softmax_of({1, 2, 3}));
-  expect_near(softmax(Array({1, 2, 3})), softmax_of({1, 2, 3}));
-  expect_near(softmax(Array({1000.0f, 1001.0f})), softmax_of({0, 1}));
-  expect_near(softmax(Array({-INFINITY, 0.0f})), {0, 1});
-  expect_near(softmax(Array({-INFINITY, -INFINITY})), {0, 0});
+  expect_near(softmax(Array({1.0f, 2.0f, 3.0f}), -1), softmax_of({1, 2, 3}));
+  expect_near(softmax(Array({1, 2, 3}), -1), softmax_of({1, 2, 3}));
+  expect_near(softmax(Array({1000.0f, 1001.0f}), -1), softmax_of({0, 1}));
+  expect_near(softmax(Array({-INFINITY, 0.0f}), -1), {0, 1});
+  expect_near(softmax(Array({-INFINITY, -INFINITY}), -1), {0, 0});
   const Array x = reshape(Array({1.0f, 5.0f, 2.0f, 3.0f}), {2, 2});
   const std::vector<double> left = softmax_of({1, 2}), right = softmax_of({5, 3});
   expect_near(softmax(x, 0), {left[0], right[0], left[1], right[1]});
   EXPECT_EQ(softmax(zeros({2, 3}, DType::f16), 0).dtype(), DType::f16);
-  expect_invalid([] { softmax(Array(1.0f)); }, {"softmax"});
+  expect_invalid([] { softmax(Array(1.0f), -1); }, {"softmax"});
   expect_invalid([] { softmax(zeros({2}), 1); }, {"softmax"});
 }
 

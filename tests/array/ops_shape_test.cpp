@@ -137,7 +137,7 @@ TEST(Movement, ConcatenateStackSplitRepeat) {
 
 TEST(Movement, Take) {
   EXPECT_THAT(values<int>(take(arange(5, DType::i32), Array({4, 0, 4}))), ElementsAre(4, 0, 4));
-  EXPECT_EQ(take(grid(), Array(1)).shape(), Shape({3, 4}));
+  EXPECT_EQ(take(grid(), Array(1), 0).shape(), Shape({3, 4}));
   EXPECT_THAT(values<int>(take(grid(), Array({2, 0}), 1)),
               ElementsAre(8, 9, 10, 11, 0, 1, 2, 3, 20, 21, 22, 23, 12, 13, 14, 15));
   const Array indices = reshape(Array({0, 1, 3, 2}), {2, 2});
@@ -146,11 +146,11 @@ TEST(Movement, Take) {
               ElementsAre(20, 21, 23, 22));
   EXPECT_THAT(values<float>(take(arange(3.0), astype(Array({2, 1}), DType::u8))),
               ElementsAre(2, 1));
-  expect_invalid([] { take(grid(), Array({0.5f})); }, {"take", "f32[1]"});
-  expect_invalid([] { take(Array(1), Array(0)); }, {"take"});
+  expect_invalid([] { take(grid(), Array({0.5f}), 0); }, {"take", "f32[1]"});
+  expect_invalid([] { take(Array(1), Array(0), 0); }, {"take"});
   expect_invalid([] { take(grid(), Array(0), 3); }, {"take"});
-  for (const int row : {-1, 2}) {
-    const Array a = take(grid(), Array({row}));
+  for (const int row : {-3, 2}) {
+    const Array a = take(grid(), Array({row}), 0);
     expect_invalid([&] { a.eval(); }, {std::to_string(row)});
   }
 }
@@ -162,7 +162,7 @@ TEST(Movement, QuantizedTables) {
   blocks[36] = std::byte{5};
   const Array a = Array::from_bytes({DType::q8_0, {2, 32}}, blocks);
   EXPECT_FLOAT_EQ(dequantize(a).to_vector<float>()[32], 10);
-  const Array row = take(a, Array({1}));
+  const Array row = take(a, Array({1}), 0);
   EXPECT_EQ(row.spec(), (TensorSpec{DType::f32, {1, 32}}));
   EXPECT_FLOAT_EQ(row.to_vector<float>()[0], 10);
   expect_invalid([] { dequantize(Array(1.0f)); }, {"dequantize", "f32[]"});

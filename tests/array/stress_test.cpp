@@ -174,7 +174,7 @@ class Player {
     if (mine.ndim() == 0 || mine.shape(0) == 0 || random_() % 2 == 0) {
       return check_own(value, negative(negative(std::move(mine))));
     }
-    const Array row = take(mine, Array({0}));
+    const Array row = take(mine, Array({0}), 0);
     check_own(value, write_rows(std::move(mine), row, Array({0})));
   }
 

@@ -154,7 +154,7 @@ class RandomGraph {
     switch (random_() % 12) {
       case 0: {
         const DeviceScope here(cpu_device());  // elsewhere, all that shared its batch would fail
-        add(take(nodes_[a], Array({0, 1, 2, 3, 4, 5, 6, 8})), result, true);
+        add(take(nodes_[a], Array({0, 1, 2, 3, 4, 5, 6, 8}), 0), result, true);
         return;
       }
       case 1:

@@ -30,6 +30,7 @@ TEST(Settings, DefaultsWhereNothingIsSet) {
   EXPECT_EQ(s.timeout, std::chrono::seconds(10));
   EXPECT_EQ(s.log_level, "warn");
   EXPECT_EQ(s.cpu_isa, "best");
+  EXPECT_EQ(s.matmul, "exact");
   EXPECT_EQ(s.vulkan_matmul, "auto");
   EXPECT_FALSE(s.verify);
   EXPECT_TRUE(s.fuse);
@@ -44,6 +45,7 @@ TEST(Settings, TakesWhatIsSet) {
                            {"HEDDLE_TIMEOUT", "0.25"},
                            {"HEDDLE_LOG", "debug"},
                            {"HEDDLE_CPU", "portable"},
+                           {"HEDDLE_MATMUL", "bf16"},
                            {"HEDDLE_VULKAN_MATMUL", "tiled"},
                            {"HEDDLE_VERIFY", "1"},
                            {"HEDDLE_FUSE", "off"},
@@ -55,6 +57,7 @@ TEST(Settings, TakesWhatIsSet) {
   EXPECT_EQ(s.timeout, std::chrono::milliseconds(250));
   EXPECT_EQ(s.log_level, "debug");
   EXPECT_EQ(s.cpu_isa, "portable");
+  EXPECT_EQ(s.matmul, "bf16");
   EXPECT_EQ(s.vulkan_matmul, "tiled");
   EXPECT_TRUE(s.verify);
   EXPECT_FALSE(s.fuse);
@@ -113,7 +116,9 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"HEDDLE_TIMEOUT", "nan", "seconds"}, Refused{"HEDDLE_TIMEOUT", "inf", "seconds"},
         Refused{"HEDDLE_TIMEOUT", "10s", "seconds"},
         Refused{"HEDDLE_LOG", "loud", "debug, info, warn or error"},
-        Refused{"HEDDLE_CPU", "mmx", "best, avx512, avx2 or portable"},
+        Refused{"HEDDLE_CPU", "mmx",
+                "best, portable, avx2, avx_vnni, avx512, amx, neon, neon_dotprod or neon_i8mm"},
+        Refused{"HEDDLE_MATMUL", "f16", "exact or bf16"},
         Refused{"HEDDLE_VULKAN_MATMUL", "fast", "auto, vector, tiled or scalar"},
         Refused{"HEDDLE_VERIFY", "maybe", "on or off"}, Refused{"HEDDLE_FUSE", "2", "on or off"},
         Refused{"HEDDLE_REPACK", "ON!", "on or off"}, Refused{"HEDDLE_WIDTH_LIMIT", "0", "from 1"},
@@ -140,7 +145,7 @@ TEST(Settings, NamesThatMeanTheDefault) {
 
 TEST(Settings, ListNamesEverySettingOnce) {
   const std::vector<SettingInfo> all = list_settings();
-  ASSERT_EQ(all.size(), 18u);
+  ASSERT_EQ(all.size(), 19u);
   for (const SettingInfo& setting : all) {
     EXPECT_THAT(setting.name, testing::StartsWith("HEDDLE_"));
     EXPECT_FALSE(setting.description.empty()) << setting.name;

@@ -119,9 +119,10 @@ TEST(Devices, EndWithTheCpu) {
   const Finished run = heddle_program({"devices"});
   EXPECT_EQ(run.exit_code, 0);
   EXPECT_THAT(run.out,
-              testing::ContainsRegex("(^|\n)cpu: .+\n  memory +[0-9.]+ [KMGT]iB\n  instructions "
-                                     "+(AVX-512|AVX2|portable)\n  kernels +.*\n  processors "
-                                     "+[0-9]+\n"));
+              testing::ContainsRegex(
+                  "(^|\n)cpu: .+\n  memory +[0-9.]+ [KMGT]iB\n  instructions "
+                  "+(AMX|AVX-512|AVX-VNNI|AVX2|NEON.*|portable)\n  kernels +.*\n  processors "
+                  "+[0-9]+\n"));
 }
 
 TEST(Devices, SayWhyTheCpuHasTheKernelsItHas) {
@@ -131,12 +132,48 @@ TEST(Devices, SayWhyTheCpuHasTheKernelsItHas) {
     return json::parse(run.out)["devices"].back()["details"]["kernels"].get<std::string>();
   };
   const std::string best = kernels("HEDDLE_CPU=best");
-  EXPECT_THAT(best, testing::ContainsRegex("^(AVX-512 with VNNI, the best|AVX2, as the processor|"
-                                           "portable, as the processor)"));
+  EXPECT_THAT(best, testing::ContainsRegex(
+                        "^((AMX|NEON with i8mm), the best there are|(AVX-512|AVX-VNNI|AVX2|"
+                        "NEON.*|portable), as the processor or the system lacks .+)$"));
   if (!best.starts_with("portable")) {
     EXPECT_THAT(kernels("HEDDLE_CPU=portable"),
-                StartsWith("portable, as HEDDLE_CPU says; the processor has AVX"));
+                StartsWith("portable, as HEDDLE_CPU says; the processor has "));
   }
+}
+
+TEST(Devices, SayWhatMultipliesEachTypeOfWeight) {
+  const auto forms = [](const std::string& settings) {
+    const std::string command = settings + " '" + heddle_path() + "' devices --json";
+    const Finished run = Process({"sh", "-c", command}).finish();
+    const json details = json::parse(run.out)["devices"].back()["details"];
+    return std::pair(details["weights f32, f16, bf16"].get<std::string>(),
+                     details["weights of block types"].get<std::string>());
+  };
+  const auto [exact, blocks] = forms("HEDDLE_CPU=portable");
+  EXPECT_THAT(exact, AllOf(StartsWith("exact: products and sums"), HasSubstr("HEDDLE_CPU=portable"),
+                           HasSubstr("HEDDLE_MATMUL=bf16")));
+  EXPECT_THAT(blocks, HasSubstr("16-bit integers: products of pairs in 128 bits"));
+  EXPECT_THAT(forms("HEDDLE_CPU=portable HEDDLE_MATMUL=bf16").first,
+              StartsWith("rounded to bf16 (HEDDLE_MATMUL): multiplied as floats"));
+}
+
+TEST(Devices, ALevelThatIsNotHereIsAnError) {
+  const json here = parsed({"devices", "--json"})["devices"].back();
+  if (here["details"]["instructions"] == "AMX") GTEST_SKIP() << "this processor has all levels";
+  const std::string command = "HEDDLE_CPU=amx '" + heddle_path() + "' devices";
+  const Finished run = Process({"sh", "-c", command}).finish();
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.err,
+              AllOf(StartsWith("heddle: HEDDLE_CPU=amx: this processor"), HasSubstr("portable")));
+}
+
+TEST(Plan, SaysThatProductsAreRounded) {
+  const auto plan = [](const std::string& settings) {
+    const std::string command = settings + " '" + heddle_path() + "' plan";
+    return Process({"sh", "-c", command}).finish().out;
+  };
+  EXPECT_THAT(plan("HEDDLE_MATMUL=exact"), Not(HasSubstr("HEDDLE_MATMUL")));
+  EXPECT_THAT(plan("HEDDLE_MATMUL=bf16"), HasSubstr("round to bf16 (HEDDLE_MATMUL)"));
 }
 
 TEST(Devices, JsonSaysWhyThereIsNoVulkanDevice) {

@@ -12,12 +12,11 @@ namespace heddle::test {
 template <class F>
 void at_every_level(const F& f) {
   const cpu::Isa best = cpu::isa();
-  for (const cpu::Isa level : {cpu::Isa::portable, cpu::Isa::avx2, cpu::Isa::avx512}) {
-    if (level > best) break;
+  for (const cpu::Isa level : cpu::processor_levels()) {
     const cpu::IsaScope scope(level);
-    SCOPED_TRACE("level " + std::to_string(static_cast<int>(level)));
+    SCOPED_TRACE("level " + std::string(cpu::setting_of(level)));
     f();
-    if (testing::Test::HasFailure()) return;  // the next level would repeat it
+    if (testing::Test::HasFailure() || level == best) return;  // the next would repeat a failure
   }
 }
 

@@ -1,4 +1,5 @@
 // The registry, the kernel cache, and the CPU's memory, streams and recordings.
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 
@@ -412,6 +413,13 @@ TEST(Recording, ReplayAndEncodeAllocateNothing) {
 }
 
 // ---- Instructions
+
+TEST(Isa, IsWhatTheProcessorIsKnownToHave) {
+  const char* expected = std::getenv("EXPECTED_LEVEL");
+  if (!expected) GTEST_SKIP() << "EXPECTED_LEVEL does not say which level this processor has";
+  EXPECT_EQ(cpu::setting_of(cpu::processor_isa()), expected);
+  EXPECT_EQ(cpu::processor_levels().back(), cpu::processor_isa());
+}
 
 TEST(Isa, ScopesNestAndEnd) {
   const cpu::Isa best = cpu::isa();

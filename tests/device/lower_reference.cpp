@@ -278,13 +278,14 @@ Reference rope_table(const RopeTable& op, Inputs in) {
   return turn(op.style, in[1].spec.shape[1], in[0], entry(in[1]), entry(in[2]));
 }
 
-Reference gather(Inputs in, const TensorSpec& out) {
+Reference gather(bool wrap, Inputs in, const TensorSpec& out) {
   const std::size_t ids = in[1].spec.shape.size();
   return make(out, [&](const Index& index) {
     Index from(index.begin() + static_cast<std::ptrdiff_t>(ids), index.end());
-    const double id =
-        at(in[1], Index(index.begin(), index.begin() + static_cast<std::ptrdiff_t>(ids)));
-    if (id < 0 || id >= static_cast<double>(in[0].spec.shape[0])) throw std::out_of_range("id");
+    const auto rows = static_cast<double>(in[0].spec.shape[0]);
+    double id = at(in[1], Index(index.begin(), index.begin() + static_cast<std::ptrdiff_t>(ids)));
+    if (wrap && id < 0) id += rows;
+    if (id < 0 || id >= rows) throw std::out_of_range("id");
     from.insert(from.begin(), static_cast<std::int64_t>(id));
     return at(in[0], from);
   });
@@ -485,7 +486,7 @@ std::vector<Reference> reference(const Op& op, Inputs in) {
             return results;
           },
           [&](const Concatenate& o) { return Results{concatenate(o, in, out[0])}; },
-          [&](const GatherRows&) { return Results{gather(in, out[0])}; },
+          [&](const GatherRows& o) { return Results{gather(o.wrap, in, out[0])}; },
           [&](const SliceUpdate& o) { return Results{slice_update(o, in[0], in[1])}; },
           [&](const WriteRows&) { return Results{write_rows(in[0], in[1], in[2])}; },
           [&](const Rope& o) { return Results{rope(o.angles, o.has_bias, in)}; },

@@ -102,6 +102,7 @@ std::vector<Case> row_cases() {
       {SliceUpdate{}, "f32[], f32[]", {}},
       {GatherRows{DType::f16}, "f32[9, 3], i64[2, 2]", {{1, {0, 8, 3, 3}}}},
       {GatherRows{DType::f32}, "q8_0[9, 32], i32[]", {{1, {4}}}},
+      {GatherRows{DType::f32, true}, "q8_0[9, 32], i32[2, 2]", {{1, {4, -9, -1, 0}}}},
       {WriteRows{}, "f16[5, 2], f32[3, 2], i32[3]", {{2, rows}}},
       {WriteRows{}, "q8_0[5, 32], f16[3, 32], i32[3]", {{2, rows}}},
       {Rope{half, false}, "f32[3, 2, 8], i32[3]", {{1, positions}}},

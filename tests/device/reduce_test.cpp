@@ -2,29 +2,14 @@
 #include <cmath>
 
 #include "device/cpu_levels.h"
+#include "device/tolerances.h"
 
 namespace heddle::test {
 namespace {
 
 constexpr ReduceKind kKinds[] = {ReduceKind::sum, ReduceKind::mean, ReduceKind::max,
-                                 ReduceKind::min, ReduceKind::prod};
-
-/// `count` numbers of at most `size` each are added, or multiplied.
-Tolerance tolerance_for(DType dtype, ReduceKind kind, std::int64_t count, double size) {
-  const bool product = kind == ReduceKind::prod;
-  if (kind == ReduceKind::max || kind == ReduceKind::min) return {};
-  const double epsilon = dtype == DType::f64 ? 0x1p-53 : 0x1p-24;
-  const auto n = static_cast<double>(count);
-  const double terms = kind == ReduceKind::mean ? 1 : n;
-  // Blocked and pairwise: the error grows far slower than the number of terms.
-  const double absolute = product ? 0 : epsilon * size * terms * (2 + std::sqrt(n) / 8);
-  const bool half = dtype == DType::f16 || dtype == DType::bf16;
-  if (product && dtype == DType::complex64) return {2 + n, 1e-4};
-  return {half      ? 0.52
-          : product ? 2 + n
-                    : 1,
-          dtype == DType::complex64 ? 8 * absolute + 1e-6 : absolute};
-}
+                                 ReduceKind::min, ReduceKind::prod, ReduceKind::all,
+                                 ReduceKind::any};
 
 std::int64_t reduced_count(const Shape& shape, const Dims& axes) {
   std::int64_t count = 1;
@@ -38,14 +23,8 @@ void check(ReduceKind kind, const OperandSpec& x, const Dims& axes, bool keepdim
   const bool complex_order =
       dtype == DType::complex64 && (kind == ReduceKind::max || kind == ReduceKind::min);
   if (complex_order) return;
-  Fill fill{-2, 2, kind == ReduceKind::max || kind == ReduceKind::min};
-  if (kind == ReduceKind::prod) fill = {0.9, 1.1};
-  if (kind == ReduceKind::prod && dtype == DType::complex64) fill = {0.6, 0.8};  // about 1 in size
-  // Means of 64-bit integers are taken in double, which extremes overwhelm.
-  const bool wide_mean = kind == ReduceKind::mean && is_integer(dtype) && item_size(dtype) == 8;
-  if (is_integer(dtype)) fill = {-90, 90, !wide_mean};
-  expect_on_cpu(op, {random_tensor(x, random, fill)},
-                tolerance_for(dtype, kind, reduced_count(x.spec.shape, axes), 2));
+  expect_on_cpu(op, {random_tensor(x, random, reduce_fill(dtype, kind))},
+                reduce_tolerance(dtype, kind, reduced_count(x.spec.shape, axes), 2));
 }
 
 TEST(Reduce, EveryKindDtypeAndArrangement) {
@@ -100,7 +79,8 @@ TEST(Reduce, ColumnsOfRowsBackwards) {
 TEST(Reduce, OfNothing) {
   Random random(3);
   for (const DType dtype : kPlain) {
-    for (const ReduceKind kind : {ReduceKind::sum, ReduceKind::prod}) {
+    for (const ReduceKind kind :
+         {ReduceKind::sum, ReduceKind::prod, ReduceKind::all, ReduceKind::any}) {
       expect_on_cpu(Reduce{kind, {0}, false}, {random_tensor(dtype, {0, 3}, random)});
       expect_on_cpu(Reduce{kind, {1}, true}, {random_tensor(dtype, {3, 0}, random)});
       expect_on_cpu(Reduce{kind, {1}, true}, {random_tensor(dtype, {0, 3}, random)});

@@ -86,10 +86,29 @@ TEST_P(Gather, IdsOutOfRangeAreNamed) {
   for (const double bad : {-1.0, 5.0, 2e9}) {
     const Tensor ids = tensor_of(DType::i32, {3}, {0, 4, bad});
     expect_failure_on_device(GatherRows{}, {table, ids}, ErrorCode::invalid_argument,
-                             {"index 2", "[0, 5)"});
+                             {"element 2", "[0, 5)"});
   }
   const Tensor huge = tensor_of(DType::u64, {1}, {1.8e19});
   expect_failure_on_device(GatherRows{}, {table, huge}, ErrorCode::invalid_argument);
+}
+
+TEST_P(Gather, WrappingIdsCountFromTheEnd) {
+  Random random(15);
+  const Tensor table = random_tensor(DType::f32, {5, 4}, random);
+  const Tensor blocks = random_tensor(DType::q8_0, {5, 32}, random);
+  for (const DType dtype : {DType::i8, DType::i16, DType::i32, DType::i64}) {
+    const Tensor ids = tensor_of(dtype, {4}, {-1, 0, -5, 4});
+    expect_on_device(GatherRows{DType::f32, true}, {table, ids});
+    expect_on_device(GatherRows{DType::f32, true}, {blocks, ids});
+    expect_failure_on_device(GatherRows{DType::f32, true}, {table, tensor_of(dtype, {2}, {0, -6})},
+                             ErrorCode::invalid_argument, {"element 1", "[-5, 5)"});
+  }
+  for (const DType dtype : {DType::u8, DType::u32, DType::u64}) {
+    expect_on_device(GatherRows{DType::f32, true}, {table, tensor_of(dtype, {2}, {4, 1})});
+  }
+  const Tensor huge = tensor_of(DType::u64, {1}, {18446744073709549568.0});
+  expect_failure_on_device(GatherRows{DType::f32, true}, {table, huge},
+                           ErrorCode::invalid_argument);
 }
 
 TEST_P(Gather, RowsAlone) {

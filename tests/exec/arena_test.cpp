@@ -104,7 +104,7 @@ Graph decoder(std::int64_t tokens, std::int64_t width, std::int64_t hidden, int 
   const Array pos = builder.input("pos", i32({tokens})), seq = builder.input("seq", i32({tokens}));
   const Array table = builder.input("table", i32({1, 8})), len = builder.input("len", i32({1}));
   const std::int64_t heads = 4, head = width / heads;
-  Array x = take(builder.parameter("embedding", f32({64, width})), ids);
+  Array x = take(builder.parameter("embedding", f32({64, width})), ids, 0);
   for (int l = 0; l < layers; ++l) {
     const auto weight = [&](const char* name, std::int64_t out, std::int64_t in) {
       return builder.parameter(name + std::to_string(l), f32({out, in}));

@@ -18,13 +18,13 @@ class BrokenPlans : public testing::Test {
     const Array w = builder.parameter("w", f32({64, 64}));
     Array k = builder.state("k", f32({6, 64})), v = builder.state("v", f32({6, 64}));
     const Array h = linear(x, w) + fed;
-    const Array s = on(async_, [&] { return softmax(silu(softmax(h))); });
-    const Array t = softmax(softmax(s) + linear(h, w));
+    const Array s = on(async_, [&] { return softmax(silu(softmax(h, -1)), -1); });
+    const Array t = softmax(softmax(s, -1) + linear(h, w), -1);
     k = write_rows(k, t, rows);
-    v = write_rows(v, softmax(t), rows);
-    const Array g = softmax(take(k, rows)) + softmax(take(v, rows));
-    const Array m = on(async_, [&] { return softmax(g) * s; });
-    const Array last = softmax(m + t);
+    v = write_rows(v, softmax(t, -1), rows);
+    const Array g = softmax(take(k, rows, 0), -1) + softmax(take(v, rows, 0), -1);
+    const Array m = on(async_, [&] { return softmax(g, -1) * s; });
+    const Array last = softmax(m + t, -1);
     builder.output("out", last);
     builder.output("t", t);
     builder.update("k", k);
@@ -195,7 +195,7 @@ TEST_F(BrokenPlans, EachBarrierDropped) {
 
 TEST_F(BrokenPlans, TheBarrierBetweenTwoRunsDropped) {
   GraphBuilder builder;
-  builder.output("y", softmax(softmax(builder.input("x", f32({4, 64})))));
+  builder.output("y", softmax(softmax(builder.input("x", f32({4, 64})), -1), -1));
   plan_ = plan_of(builder.build());
   verify(plan_);
   plan_.splits[0].steps.erase(plan_.splits[0].steps.begin());
@@ -261,7 +261,7 @@ TEST_F(BrokenPlans, AnOldVersionReadAfterItsSuccessorWasWritten) {
 }
 
 TEST_F(BrokenPlans, AWorkspaceOverALiveValue) {
-  // m = softmax(g) * s: s is alive while softmax(g) runs, on the other device.
+  // m = softmax(g, -1) * s: s is alive while softmax(g, -1) runs, on the other device.
   PlannedLaunch& product = first("multiply");
   Location alive = product.inputs[1];
   PlannedLaunch* before = nullptr;
@@ -348,7 +348,7 @@ TEST_F(BrokenPlans, AnAliasThatIsNotDeclared) {
 }
 
 TEST_F(BrokenPlans, WrittenOverAnInputThatOthersStillRead) {
-  // softmax(s) + h is the last reader of h; t = softmax(of that) has several.
+  // softmax(s, -1) + h is the last reader of h; t = softmax(of that, -1) has several.
   PlannedLaunch& l = find([&](const PlannedLaunch& launch) {
     return !launch.kernel->traits().aliases.empty() && kind(launch.outputs[0]) == SlotKind::arena &&
            std::any_of(launch.kernel->traits().aliases.begin(),

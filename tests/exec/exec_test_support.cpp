@@ -16,6 +16,8 @@ class PlanRunner {
     for (const Split& split : plan.splits) recordings_.push_back(record(plan, split));
     for (const Split& split : plan.feeds) feeds_.push_back(record(plan, split));
     bindings_.allocate();
+    bindings_.make_inputs();
+    bindings_.make_outputs();
     bind_parameters();
     for (const Slot& slot : plan.slots) {
       if (slot.kind != SlotKind::state) continue;
@@ -206,7 +208,7 @@ class Generator {
       case 4:
         return maximum(square(), sum(square(), {1}, true));
       case 5:
-        return softmax(any());
+        return softmax(any(), -1);
       case 6:
         return slice(square(), {0, 2}, {4, 6});
       case 7:
@@ -218,7 +220,7 @@ class Generator {
       case 10:
         return linear(square(), parameter());
       case 11:
-        return take(states_[below(states_.size())].version, *rows_);
+        return take(states_[below(states_.size())].version, *rows_, 0);
       case 12:
         return gated_multiply(square(), square());
       case 13:

@@ -16,7 +16,7 @@ class Lookup : public testing::Test {
     GraphBuilder builder;
     const Array ids = builder.input("ids", i32({3}));
     const Array table = builder.parameter("table", f32({5, 16}));
-    const Array y = linear(take(table, ids), builder.parameter("w", f32({16, 16})));
+    const Array y = linear(take(table, ids, 0), builder.parameter("w", f32({16, 16})));
     builder.output("y", y);
     builder.output("first", slice(y, {0, 0}, {3, 2}));
     executable_ = compiled(builder.build(), {}, parameters_);
@@ -197,7 +197,7 @@ TEST(Executable, DestroyedWhileRunning) {
 
 TEST(Executable, MemoryIsWhatThePlanSays) {
   GraphBuilder builder;
-  builder.output("y", softmax(softmax(builder.input("x", f32({8, 16})))));
+  builder.output("y", softmax(softmax(builder.input("x", f32({8, 16})), -1), -1));
   const auto executable = compiled(builder.build());
   EXPECT_EQ(executable->memory_bytes(), 3u * 8 * 16 * 4);  // input, arena, output
   EXPECT_EQ(planned_bytes(executable->plan()), executable->memory_bytes());
@@ -206,7 +206,7 @@ TEST(Executable, MemoryIsWhatThePlanSays) {
 TEST(Executable, RowsBeyondTheExtentNeedNotBeGood) {
   GraphBuilder builder;
   const Array ids = builder.input("ids", i32({4}), "count");
-  builder.output("y", take(builder.parameter("table", f32({5, 8})), ids));
+  builder.output("y", take(builder.parameter("table", f32({5, 8})), ids, 0));
   const auto executable = compiled(builder.build());
   std::vector<float> table(40);
   for (std::size_t i = 0; i < table.size(); ++i) table[i] = static_cast<float>(i);
@@ -224,6 +224,22 @@ TEST(Executable, RowsBeyondTheExtentNeedNotBeGood) {
   });
   expect_error(kInvalid, "says that -1 rows", [&] {
     executable->run({given("ids", padded, {4}), {"count", HostTensor(std::int32_t{-1})}});
+  });
+}
+
+TEST(Executable, IndicesMayCountFromTheEnd) {
+  GraphBuilder builder;
+  const Array ids = builder.input("ids", i32({2}));
+  const Array table = builder.parameter("table", f32({5}));
+  builder.output("y", take(table, ids));
+  builder.output("z", scatter_add(table, ids, Array(std::vector<float>{10, 20}, {2, 1}), 0));
+  const auto executable = compiled(builder.build());
+  executable->parameters()->set("table", Array({0.0f, 1.0f, 2.0f, 3.0f, 4.0f}));
+  executable->run({given("ids", std::vector<std::int32_t>{-1, -5}, {2})});
+  EXPECT_EQ(executable->output("y").to_vector<float>(), (std::vector<float>{4, 0}));
+  EXPECT_EQ(executable->output("z").to_vector<float>(), (std::vector<float>{20, 1, 2, 3, 14}));
+  expect_error(kInvalid, "holds -6 at 1; gather_rows takes -5 to 4", [&] {
+    executable->run({given("ids", std::vector<std::int32_t>{4, -6}, {2})});
   });
 }
 

@@ -335,7 +335,7 @@ TEST(ObservedLazily, OnADeviceThatHidesItsMemory) {
   const auto compute = [&] {
     return on(device, [&] {
       const Array x(values, {8, 8});
-      return softmax(matmul(tanh(x), x) * 2.0f);
+      return softmax(matmul(tanh(x), x) * 2.0f, -1);
     });
   };
   const std::vector<float> expected = compute().to_vector<float>();

@@ -205,6 +205,10 @@ TEST(MappedParameters, ArePackedInPiecesAndReleasedPieceByPiece) {
   std::vector<float> x(4096);
   x[0] = 1;
   for (int run = 0; run < 2; ++run) executable->run({given("x", x, {1, 4096})});
+  const std::span<const std::byte> whole = released.back();  // at the end, with what lies between
+  released.pop_back();
+  EXPECT_EQ(whole.data(), file.begin);
+  EXPECT_EQ(whole.size(), file.bytes);
   const std::byte* next = file.begin;
   for (const auto& piece : released) {
     EXPECT_EQ(piece.data(), next);
@@ -217,6 +221,72 @@ TEST(MappedParameters, ArePackedInPiecesAndReleasedPieceByPiece) {
   for (std::size_t row = 0; row < y.size(); ++row) {
     ASSERT_EQ(y[row], static_cast<float>(row * 4096 % 997)) << row;
   }
+}
+
+TEST(MappedParameters, SmallOnesThatAreReadAsTheyLieLeaveTheMapping) {
+  const Mapping file(kMega);
+  const auto parameters = make_ref<Parameters>();
+  std::vector<std::span<const std::byte>> released;
+  parameters->impl().release = [&](std::span<const std::byte> bytes) { released.push_back(bytes); };
+  const TensorSpec small = f32({64}), large = f32({32768});
+  file.set(*parameters, "a", 0, small);
+  file.set(*parameters, "b", 256, small);  // beside the first
+  file.set(*parameters, "c", 512 << 10, large);
+  GraphBuilder builder;
+  const Array a = builder.parameter("a", small), b = builder.parameter("b", small);
+  builder.output("sum", a + b);
+  builder.output("large", builder.parameter("c", large) * 2.0f);
+  const auto executable = compiled(builder.build(), {}, parameters);
+  for (int run = 0; run < 2; ++run) executable->run({});
+  const auto in_mapping = [&](const char* name) {
+    const std::byte* at = parameters->impl().find(name)->plain.host();
+    return at >= file.begin && at < file.begin + file.bytes;
+  };
+  EXPECT_FALSE(in_mapping("a"));
+  EXPECT_FALSE(in_mapping("b"));
+  EXPECT_TRUE(in_mapping("c"));
+  ASSERT_EQ(released.size(), 1u);
+  EXPECT_EQ(released[0].data(), file.begin);
+  EXPECT_EQ(released[0].size(), 512u);
+  const std::vector<float> sum = executable->output("sum").to_vector<float>();
+  for (int i = 0; i < 64; ++i) EXPECT_EQ(sum[i], static_cast<float>(2 * i + 64)) << i;
+}
+
+TEST(LoadedParameters, SayHowMuchIsReadyOnce) {
+  const TensorSpec weight = f32({2050, 4096}), other = f32({64, 32});
+  const Mapping file(byte_size(weight));
+  const auto parameters = make_ref<Parameters>();
+  parameters->impl().release = [](std::span<const std::byte>) {};
+  file.set(*parameters, "w", 0, weight);
+  parameters->set("v", zeros({64, 32}));
+  std::vector<LoadProgress> seen;
+  std::vector<std::string> names;
+  parameters->impl().set_progress([&](const LoadProgress& at) {
+    seen.push_back(at);
+    names.emplace_back(at.parameter);
+  });
+  GraphBuilder builder;
+  builder.output("y", linear(builder.input("x", f32({1, 4096})), builder.parameter("w", weight)));
+  builder.output("z", linear(builder.input("u", f32({1, 32})), builder.parameter("v", other)));
+  const Graph graph = builder.build();
+  const std::vector<float> x(4096), u(32);
+  const auto run = [&] {
+    compiled(graph, {}, parameters)->run({given("x", x, {1, 4096}), given("u", u, {1, 32})});
+  };
+  run();
+  ASSERT_GE(seen.size(), 4u);  // three pieces of the one
+  EXPECT_THAT(names, testing::Contains("w"));
+  EXPECT_THAT(names, testing::Contains("v"));
+  for (std::size_t i = 1; i < seen.size(); ++i) EXPECT_GT(seen[i].done, seen[i - 1].done);
+  EXPECT_EQ(seen.back().done, seen.back().total);
+  EXPECT_GE(seen.back().total, byte_size(weight) + byte_size(other));
+  seen.clear();
+  run();
+  EXPECT_TRUE(seen.empty()) << "they are there";
+  parameters->impl().set_progress({});
+  parameters->set("v", ones({64, 32}));
+  run();
+  EXPECT_TRUE(seen.empty()) << "nobody asks any more";
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ inline Graph pipeline() {
   Array there = builder.state("there", f32({6, 32})), here = builder.state("here", f32({6, 32}));
   const Array a = linear(tanh(x + fed), w);
   here = write_rows(here, tanh(a), rows);
-  there = write_rows(there, silu(take(here, rows)), rows);
+  there = write_rows(there, silu(take(here, rows, 0)), rows);
   const Array y = tanh(silu(a)) + x;
   builder.output("y", y);
   builder.update("there", there);

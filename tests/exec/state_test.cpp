@@ -257,7 +257,7 @@ Graph failing() {
   const Array x = builder.input("x", f32({1, 4})), rows = builder.input("rows", i32({1}));
   const Array ids = builder.input("ids", i32({1})), fed = builder.input("fed", f32({1, 4}));
   builder.update("s", write_rows(builder.state("s", f32({2, 4})), x, rows));
-  const Array y = take(builder.input("table", f32({3, 4})), ids + ids) + fed;
+  const Array y = take(builder.input("table", f32({3, 4})), ids + ids, 0) + fed;
   builder.output("y", y);
   builder.feed(fed, y, FeedKind::whole);
   return builder.build();

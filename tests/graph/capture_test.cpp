@@ -120,7 +120,7 @@ TEST(Capture, OpsOfSeveralOutputsStayOneNode) {
 
 TEST(Capture, AFailedNodeThrowsItsError) {
   const Array table({1.0f, 2.0f});
-  const Array bad = take(table, Array({7}));
+  const Array bad = take(table, Array({7}), 0);
   EXPECT_THROW(bad.eval(), Error);
   GraphBuilder builder;
   builder.output("y", exp(bad));

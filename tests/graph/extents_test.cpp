@@ -69,8 +69,8 @@ TEST(Extents, GatheredRowsFollowTheIds) {
   const Array ids = builder.input("ids", i32({4}), "n");
   const Array table = builder.parameter("table", f32({9, 6}));
   const Array rows = builder.input("rows", f32({9, 6}), "m");
-  builder.output("ids", take(table, ids));
-  builder.output("table", take(rows, builder.input("which", i32({4}))));
+  builder.output("ids", take(table, ids, 0));
+  builder.output("table", take(rows, builder.input("which", i32({4})), 0));
   EXPECT_EQ(extents(builder), (std::map<std::string, std::string>{{"ids", "n"}, {"table", ""}}));
 }
 

@@ -105,7 +105,8 @@ TEST(Place, AViewThatStridesCannotExpressIsAViewOfACopy) {
   EXPECT_THAT(placed_kernels(placed), ElementsAre("exp@a", "contiguous@a", "sin@cpu"))
       << "the copy is made where the value is";
   const auto layouts = value_layouts(placed.graph);
-  EXPECT_EQ(layouts[placed.graph.nodes.size() - 2][0], OperandSpec::contiguous(f32({24})));
+  EXPECT_EQ((layouts[{static_cast<NodeId>(placed.graph.nodes.size() - 2), 0}]),
+            OperandSpec::contiguous(f32({24})));
 }
 
 TEST(Place, LayoutsFlowThroughViews) {
@@ -115,7 +116,7 @@ TEST(Place, LayoutsFlowThroughViews) {
   const auto layouts = value_layouts(graph);
   std::vector<Dims> strides;
   for (NodeId id = 0; id < graph.nodes.size(); ++id) {
-    if (is_view(graph.nodes[id].op)) strides.push_back(layouts[id][0].layout.strides);
+    if (is_view(graph.nodes[id].op)) strides.push_back(layouts[{id, 0}].layout.strides);
   }
   EXPECT_THAT(strides, ElementsAre(Dims{1, 6}, Dims{1, 6}));
 }

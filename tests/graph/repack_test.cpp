@@ -45,7 +45,7 @@ std::vector<LayoutKind> operand_kinds(const PlacedGraph& placed) {
   for (const GraphNode& node : placed.graph.nodes) {
     if (!std::holds_alternative<T>(node.op)) continue;
     for (const ValueId input : node.inputs) {
-      kinds.push_back(layouts[input.node][input.output].layout.kind);
+      kinds.push_back(layouts[input].layout.kind);
     }
     break;
   }
@@ -57,7 +57,7 @@ struct Tied {  // an embedding that is also the output product
   Array table = builder.parameter("table", f32({32, 4}));
   Array ids = builder.input("ids", i32({3}));
 
-  Tied() { builder.output("y", linear(take(table, ids), table)); }
+  Tied() { builder.output("y", linear(take(table, ids, 0), table)); }
 };
 
 TEST(Repack, EveryReaderThatCanReadsThePackedForm) {

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "fake_device.h"
+#include "graph/simplify.h"
 #include "graph_test_support.h"
 #include "support/interpret.h"
 
@@ -131,7 +132,7 @@ class RandomGraph {
       case 5:
         return add(viewed(any()));
       case 6:
-        return add(softmax(any()));
+        return add(softmax(any(), -1));
       case 7:
         return write_flat();
       case 8:
@@ -214,6 +215,28 @@ TEST(Semantics, RandomGraphsOnTheCpu) {
   }
 }
 
+TEST(Semantics, ElementsFused) {
+  for (unsigned seed = 4000; seed < 4200 && !testing::Test::HasFailure(); ++seed) {
+    SCOPED_TRACE(seed);
+    RandomGraph random(seed);
+    expect_same_results(random.builder.build(), random.bound, {.fuse_elements = true});
+  }
+}
+
+TEST(Semantics, SimplifiedGraphsHaveTheSameBits) {
+  for (unsigned seed = 3000; seed < 3300 && !testing::Test::HasFailure(); ++seed) {
+    SCOPED_TRACE(seed);
+    RandomGraph random(seed);
+    const Graph before = random.builder.build(), after = simplify(before);
+    SCOPED_TRACE(to_text(before) + "\nbecame\n" + to_text(after));
+    ASSERT_LE(after.nodes.size(), before.nodes.size());
+    const Interpreted meant = interpret(before, random.bound, Writes::to_copies);
+    const Interpreted got = interpret(after, random.bound, Writes::in_place);
+    ASSERT_EQ(got.outputs, meant.outputs);
+    ASSERT_EQ(got.states, meant.states);
+  }
+}
+
 TEST(Semantics, RandomGraphsOnDevicesThatLackSomeOps) {
   for (unsigned seed = 2000; seed < 2150 && !testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
@@ -259,7 +282,7 @@ struct Block {
     const Array table = ints("table", {1, -1}, {1, 2});
     const Array len = ints("len", {4}, {1});
     const Array embedding = parameter("embedding", {kVocabulary, kHidden});
-    Array x = take(embedding, ids);
+    Array x = take(embedding, ids, 0);
     x = x + attention(fast::rms_norm(x, parameter("norm1", {kHidden}), 1e-5f), pos, seq, row, table,
                       len);
     const Array normed = fast::rms_norm(x, parameter("norm2", {kHidden}), 1e-5f);

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "device/cpu/forms.h"
 #include "heddle/device.h"
 #include "heddle/llm.h"
 #include "support/shared_files.h"
@@ -161,6 +162,39 @@ TEST_P(ReferenceLogits, DoNotDependOnCompanyChunksOrThreads) {
     }
   }
 }
+
+// With HEDDLE_MATMUL=bf16, by every form that runs here.
+
+class RoundedReferenceLogits : public testing::TestWithParam<const char*> {};
+
+TEST_P(RoundedReferenceLogits, AreWithinTheBoundAndTheSameInCompany) {
+  HEDDLE_SHARED_FILE(path, "reference/tiny/tiny-" + std::string(GetParam()) + ".gguf");
+  constexpr double kBound = 1.5e-2;
+  const Reference want(path, GetParam());
+  for (const cpu::Isa level : cpu::processor_levels()) {
+    const cpu::IsaScope level_scope(level);
+    const cpu::FormsScope forms(cpu::forms_for(level, true));
+    const std::vector<float> alone = logits_of(want.model, want.tokens, {});
+    const double error = relative_error(alone, want.logits);
+    EXPECT_LE(error, kBound) << cpu::setting_of(level);
+    EXPECT_GE(error, 1e-4) << "nothing is rounded by " << cpu::setting_of(level);
+    RecordProperty(fmt::format("relative_error_{}", cpu::setting_of(level)),
+                   fmt::format("{:.3g}", error));
+    for (const Way& way :
+         {Way{.threads = 2}, Way{.chunk = 1}, Way{.threads = 2, .chunk = 7, .company = true}}) {
+      const std::vector<float> logits = logits_of(want.model, want.tokens, way);
+      ASSERT_EQ(logits.size(), alone.size());
+      EXPECT_EQ(std::memcmp(logits.data(), alone.data(), alone.size() * sizeof(float)), 0)
+          << cpu::setting_of(level) << ": " << testing::PrintToString(way);
+    }
+    EXPECT_LE(relative_error(logits_of(want.model, want.tokens, {.lazy = true}), want.logits),
+              kBound);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, RoundedReferenceLogits,
+                         testing::Values("llama-f16", "llama-bf16", "llama-f32"),
+                         [](const auto& model) { return std::string(model.param).substr(6); });
 
 // Activations are float32 on GPUs, whatever the weights: what is left is rounding, and on some
 // drivers the accuracy of functions.

@@ -25,11 +25,46 @@ TEST(Cost, Products) {
   EXPECT_EQ(c.operations, 2.0 * 5 * 2 * 3 * 4);
 }
 
+TEST(Cost, FactorsCountTheirMatrices) {
+  const Cost one = cost_of(Factor{FactorKind::inverse}, "f32[30, 30]");
+  EXPECT_EQ(one.operations, 2.0 * 30 * 30 * 30);
+  EXPECT_EQ(one.bytes, 2 * 4 * 900);
+  EXPECT_EQ(cost_of(Factor{FactorKind::inverse}, "f32[4, 5, 30, 30]").operations,
+            20 * one.operations);
+  EXPECT_LT(cost_of(Factor{FactorKind::svd, false, false}, "f32[30, 20]").operations,
+            cost_of(Factor{FactorKind::svd}, "f32[30, 20]").operations);
+  EXPECT_EQ(cost_of(Solve{true}, "f32[7, 8, 8], f32[7, 8, 3]").operations, 8.0 * 7 * 8 * 3);
+}
+
+TEST(Cost, TransformsTakeTheLogarithm) {
+  EXPECT_EQ(cost_of(Fft{FftKind::forward, 1, 1024}, "complex64[3, 1024]").operations,
+            5.0 * 3 * 1024 * 10);
+  EXPECT_EQ(cost_of(Fft{FftKind::real_forward, 1, 1024}, "f32[3, 1024]").operations,
+            2.5 * 3 * 1024 * 10);
+  EXPECT_EQ(cost_of(Hadamard{}, "f32[3, 1024]").operations, 3.0 * 1024 * 11);
+}
+
 TEST(Cost, RowsChosenByDataCountAlone) {
   EXPECT_EQ(cost_of(GatherRows{DType::f32}, "q8_0[1000, 32], i32[3]").bytes,
             3 * 34 + 3 * 4 + 3 * 32 * 4);
   EXPECT_EQ(cost_of(WriteRows{}, "f16[1000, 8], f32[3, 8], i32[3]").bytes,
             3 * 8 * 2 + 3 * 8 * 4 + 3 * 4);
+}
+
+TEST(Cost, SlicesChosenByDataCountAlone) {
+  EXPECT_EQ(cost_of(Gather{{0}, {1, 8}}, "f16[1000, 8], i32[3]").bytes, 3 * 4 + 2 * 3 * 8 * 2);
+  const char* updates = "f32[1000, 8], i32[3], f32[3, 1, 8]";
+  const Cost replaced = cost_of(Scatter{ScatterKind::none, {0}}, updates);
+  EXPECT_EQ(replaced.bytes, 3 * 4 + 2 * 3 * 8 * 4);
+  EXPECT_EQ(replaced.operations, 0);
+  const Cost added = cost_of(Scatter{ScatterKind::sum, {0}}, updates);
+  EXPECT_EQ(added.bytes, 3 * 4 + 3 * 3 * 8 * 4);
+  EXPECT_EQ(added.operations, 3 * 8);
+}
+
+TEST(Cost, OrderTakesLogarithms) {
+  EXPECT_EQ(cost_of(Sort{}, "f32[2, 1024]").operations, 2 * 1024 * 10);
+  EXPECT_EQ(cost_of(SearchSorted{}, "f32[1023], f32[7]").operations, 7 * 10);
 }
 
 TEST(Cost, MatricesThatIndicesChooseCountOnce) {
@@ -45,6 +80,12 @@ TEST(Cost, MatricesThatIndicesChooseCountOnce) {
 TEST(Cost, MovedBytesCountBothWays) {
   EXPECT_EQ(cost_of(Reinterpret{DType::u8}, "f32[10]").bytes, 80);
   EXPECT_EQ(cost_of(SliceUpdate{{0}, {3}, {1}}, "f32[1000], f32[3]").bytes, 24);
+}
+
+TEST(Cost, RandomBitsCountTheirWords) {
+  const Cost c = cost_of(RandomBits{{1000}, 2}, "u32[3, 2]");
+  EXPECT_EQ(c.bytes, 3 * 8 + 3 * 1000 * 2);
+  EXPECT_EQ(c.operations, 3 * 500 * 36.0);
 }
 
 TEST(Cost, ViewsAndLeavesAreFree) {

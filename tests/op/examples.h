@@ -1,6 +1,8 @@
 // An example of every op, with inputs that suit it and the outputs it must infer.
 #pragma once
 
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "heddle/op.h"
@@ -17,6 +19,10 @@ struct Example {
 inline Windows plain(std::size_t axes) {
   const Dims ones(axes, 1), zeros(axes, 0);
   return {ones, zeros, zeros, ones, ones};
+}
+
+inline Fused program(std::uint32_t inputs, std::vector<ElementStep> steps) {
+  return {std::make_shared<const ElementProgram>(ElementProgram{inputs, std::move(steps)})};
 }
 
 inline std::vector<Example> examples() {
@@ -67,12 +73,23 @@ inline std::vector<Example> examples() {
       {SliceUpdate{}, "f16[], f16[]", "f16[]"},
       {GatherRows{DType::f32}, "q4_K[9, 256], i32[5]", "f32[5, 256]"},
       {GatherRows{DType::f16}, "f32[9, 3], u64[2, 5]", "f16[2, 5, 3]"},
-      {GatherRows{DType::i32}, "i32[9], i64[]", "i32[]"},
+      {GatherRows{DType::i32, true}, "i32[9], i64[]", "i32[]"},
       {GatherAxis{1}, "bool[2, 5, 3], u8[2, 7, 3]", "bool[2, 7, 3]"},
       {GatherAxis{0}, "complex64[5], i64[0]", "complex64[0]"},
       {ScatterAxis{0, ScatterKind::sum}, "complex64[5, 2], i32[3, 2], complex64[3, 2]",
        "complex64[5, 2]"},
       {ScatterAxis{1, ScatterKind::max}, "bool[5, 2], u64[5, 9], bool[5, 9]", "bool[5, 2]"},
+      {Gather{{0}, {1, 3}}, "f16[9, 3], i64[5, 2]", "f16[5, 2, 1, 3]"},
+      {Gather{{2, 0}, {1, 4, 2}}, "bool[9, 4, 3], u8[5], i32[5]", "bool[5, 1, 4, 2]"},
+      {Gather{{}, {2}}, "complex64[3]", "complex64[2]"},
+      {Gather{{0}, {0}}, "f32[0], i32[0]", "f32[0, 0]"},
+      {Scatter{ScatterKind::none, {0}}, "f32[9, 3], i32[5], f32[5, 2, 3]", "f32[9, 3]"},
+      {Scatter{ScatterKind::max, {1, 0}}, "bool[9, 3], u8[], i64[], bool[1, 2]", "bool[9, 3]"},
+      {Scatter{ScatterKind::sum, {}}, "complex64[3], complex64[2]", "complex64[3]"},
+      {Sort{SortKind::sort}, "complex64[2, 5]", "complex64[2, 5]"},
+      {Sort{SortKind::argsort}, "bf16[0]", "u32[0]"},
+      {SearchSorted{true}, "i64[9], i64[2, 3]", "u32[2, 3]"},
+      {SearchSorted{}, "bool[0], bool[]", "u32[]"},
       {Pad{Pad::Mode::constant, {0, 2}, {1, 3}}, "f16[2, 0], f16[]", "f16[3, 5]"},
       {Pad{Pad::Mode::edge, {0, 2}, {0, 3}}, "bool[0, 1]", "bool[0, 6]"},
       {Pad{}, "i8[], i8[]", "i8[]"},
@@ -90,6 +107,11 @@ inline std::vector<Example> examples() {
       {Unary{UnaryKind::logical_not}, "i32[2]", "bool[2]"},
       {Unary{UnaryKind::isnan}, "f32[]", "bool[]"},
       {Unary{UnaryKind::negative}, "i8[2]", "i8[2]"},
+      {Unary{UnaryKind::bitwise_invert}, "bool[2]", "bool[2]"},
+      {Unary{UnaryKind::conjugate}, "complex64[2, 3]", "complex64[2, 3]"},
+      {Unary{UnaryKind::imag}, "complex64[]", "f32[]"},
+      {Unary{UnaryKind::arctanh}, "complex64[0]", "complex64[0]"},
+      {Unary{UnaryKind::erfinv}, "f64[2]", "f64[2]"},
       {Binary{BinaryKind::add}, "f32[2, 1, 3], f32[4, 1]", "f32[2, 4, 3]"},
       {Binary{BinaryKind::logical_and}, "f32[2], f32[]", "bool[2]"},
       {Binary{BinaryKind::left_shift}, "u8[2], u8[2]", "u8[2]"},
@@ -97,12 +119,19 @@ inline std::vector<Example> examples() {
       {Compare{CompareKind::equal}, "complex64[1], complex64[0]", "bool[0]"},
       {Select{}, "bool[3, 1], f16[4], f16[]", "f16[3, 4]"},
       {GatedMultiply{UnaryKind::gelu_tanh}, "f32[2, 3], f32[2, 3]", "f32[2, 3]"},
+      {program(1, {{Unary{UnaryKind::exp}, {0}}}), "f16[2, 3]", "f16[2, 3]"},
+      {program(2, {{Binary{BinaryKind::add}, {0, 1}}, {Compare{CompareKind::less}, {2, 0}}}),
+       "i32[2, 1], i32[3]", "bool[2, 3]"},
+      {program(3, {{Select{}, {2, 0, 1}}, {Cast{DType::f64}, {3}}}), "i8[4], i8[], bool[1]",
+       "f64[4]"},
       {Reduce{ReduceKind::sum, {0, 2}, false}, "i8[2, 3, 4]", "i32[3]"},
       {Reduce{ReduceKind::prod, {1}, true}, "u16[2, 3]", "i32[2, 1]"},
       {Reduce{ReduceKind::mean, {0}, false}, "i64[2, 3]", "f32[3]"},
       {Reduce{ReduceKind::max, {0, 1}, false}, "bf16[2, 3]", "bf16[]"},
       {Reduce{ReduceKind::sum, {0}, false}, "f32[0, 3]", "f32[3]"},
       {Reduce{ReduceKind::min, {1}, true}, "bool[0, 3]", "bool[0, 1]"},
+      {Reduce{ReduceKind::all, {1}, true}, "f32[2, 0]", "bool[2, 1]"},
+      {Reduce{ReduceKind::any, {0}, false}, "complex64[2, 3]", "bool[3]"},
       {Scan{ScanKind::sum, 1}, "bool[2, 3]", "i32[2, 3]"},
       {Scan{ScanKind::prod, 0, true, true}, "i8[0, 3]", "i8[0, 3]"},
       {Scan{ScanKind::logaddexp, 2, false, true}, "bf16[2, 1, 3]", "bf16[2, 1, 3]"},
@@ -125,6 +154,27 @@ inline std::vector<Example> examples() {
       {Matmul{}, "f32[2, 3], f32[3, 4]", "f32[2, 4]"},
       {Matmul{}, "f64[5, 1, 2, 3], f64[6, 3, 4]", "f64[5, 6, 2, 4]"},
       {Matmul{}, "f16[2, 0], f16[0, 4]", "f16[2, 4]"},
+      {Matmul{}, "complex64[2, 3], complex64[3, 4]", "complex64[2, 4]"},
+      {Factor{FactorKind::cholesky, true}, "f64[2, 3, 3]", "f64[2, 3, 3]"},
+      {Factor{FactorKind::qr}, "f32[5, 3]", "f32[5, 3], f32[3, 3]"},
+      {Factor{FactorKind::qr}, "f32[2, 3, 5]", "f32[2, 3, 3], f32[2, 3, 5]"},
+      {Factor{FactorKind::svd}, "complex64[4, 2, 3]",
+       "complex64[4, 2, 2], f32[4, 2], complex64[4, 3, 3]"},
+      {Factor{FactorKind::svd, false, false}, "f64[0, 3]", "f64[0]"},
+      {Factor{FactorKind::eigh, true}, "complex64[3, 3]", "f32[3], complex64[3, 3]"},
+      {Factor{FactorKind::eigh, false, false}, "f64[2, 3, 3]", "f64[2, 3]"},
+      {Factor{FactorKind::eig}, "f64[3, 3]", "complex64[3], complex64[3, 3]"},
+      {Factor{FactorKind::eig, false, false}, "f32[0, 0]", "complex64[0]"},
+      {Factor{FactorKind::lu}, "f32[2, 5, 3]", "f32[2, 5, 3], u32[2, 3], u32[2, 5]"},
+      {Factor{FactorKind::inverse}, "f32[3, 3]", "f32[3, 3]"},
+      {Factor{FactorKind::triangular_inverse, true}, "f64[3, 3]", "f64[3, 3]"},
+      {Solve{}, "f32[2, 3, 3], f32[2, 3, 5]", "f32[2, 3, 5]"},
+      {Solve{true, true}, "f64[3, 3], f64[3, 0]", "f64[3, 0]"},
+      {Fft{FftKind::forward, 0, 5}, "complex64[5, 2]", "complex64[5, 2]"},
+      {Fft{FftKind::inverse, 1, 2}, "complex64[5, 2]", "complex64[5, 2]"},
+      {Fft{FftKind::real_forward, 1, 5}, "f32[2, 5]", "complex64[2, 3]"},
+      {Fft{FftKind::real_inverse, 0, 4}, "complex64[3, 0]", "f32[4, 0]"},
+      {Hadamard{0.5f}, "bf16[2, 24]", "bf16[2, 24]"},
       {Linear{}, "f32[256], f16[5, 256]", "f32[5]"},
       {Linear{}, "f32[2, 3, 256], q4_K[8, 256], q8_0[4, 256], bf16[1, 256]",
        "f32[2, 3, 8], f32[2, 3, 4], f32[2, 3, 1]"},
@@ -185,6 +235,9 @@ inline std::vector<Example> examples() {
       {Attend{.scale = 0.5f, .block_size = 32},
        "f32[3, 4, 32], q8_0[64, 2, 32], f16[64, 2, 32], i32[2, 2], i32[3], i32[3], i32[2]",
        "f32[3, 4, 32]"},
+      {RandomBits{{3, 4}, 2}, "u32[2]", "u16[3, 4]"},
+      {RandomBits{{}, 8}, "u32[5, 1, 2]", "u64[5, 1]"},
+      {RandomBits{{0, 3}, 1}, "u32[0, 2]", "u8[0, 0, 3]"},
       {SelectiveScan{},
        "f32[2, 5, 6], f32[2, 5, 6], f32[6, 4], f32[2, 5, 3, 4], f32[2, 5, 3, 4], "
        "f32[6], f32[2, 6, 4]",

@@ -133,6 +133,10 @@ std::vector<Refusal> arithmetic() {
       {Unary{UnaryKind::exp}, "i32[2]",
        "is not defined for i32[2]; its dtype must be floating or complex"},
       {Unary{UnaryKind::erf}, "complex64[2]", "must be floating"},
+      {Unary{UnaryKind::trunc}, "complex64[2]", "must be floating"},
+      {Unary{UnaryKind::bitwise_invert}, "f32[2]", "must be bool or integer"},
+      {Unary{UnaryKind::real}, "f32[2]", "must be complex"},
+      {Unary{UnaryKind::conjugate}, "q8_0[32]", "block type"},
       {Unary{UnaryKind::negative}, "bool[2]", "integer or floating or complex"},
       {Unary{UnaryKind::abs}, "q8_0[32]", "block type"},
       {Binary{BinaryKind::add}, "f32[2, 3], f32[4]",
@@ -157,6 +161,7 @@ std::vector<Refusal> arithmetic() {
       {Reduce{ReduceKind::mean, {0, 1}, false}, "f32[2, 0]", "mean of nothing"},
       {Reduce{ReduceKind::max, {0}, false}, "complex64[2]", "not defined"},
       {Reduce{ReduceKind::sum, {0}, false}, "q8_0[32]", "block type"},
+      {Reduce{ReduceKind::any, {0}, false}, "q4_0[32]", "block type"},
       {Softmax{}, "f32[]", "at least 1 dimension"},
       {Softmax{}, "i32[2]", "f16, bf16, f32 or f64"},
       {RmsNorm{}, "f32[2, 3], f32[2]", "the weight is f32[2]; it must be f32[3]"},
@@ -170,7 +175,7 @@ std::vector<Refusal> arithmetic() {
       {Matmul{}, "f32[3], f32[3, 2]", "a is f32[3]; it must have at least 2 dimensions"},
       {Matmul{}, "f32[2, 3], f32[2, 3]", "the columns of a are not the rows of b"},
       {Matmul{}, "f32[2, 3, 4], f32[3, 4, 5]", "the batches of f32[2, 3, 4] and f32[3, 4, 5]"},
-      {Matmul{}, "i32[2, 3], i32[3, 4]", "a is i32[2, 3]"},
+      {Matmul{}, "i32[2, 3], i32[3, 4]", "is not defined for i32[2, 3]"},
       {Matmul{}, "f32[2, 3], f16[3, 4]", "differ in dtype"},
       {Linear{}, "f32[2, 3]", "at least one weight"},
       {Linear{}, "f16[2, 3], f16[4, 3]", "x is f16[2, 3]; it must be f32"},
@@ -256,6 +261,36 @@ std::vector<Refusal> along_axes() {
       {ScatterAxis{0, ScatterKind::max}, "complex64[2], i32[2], complex64[2]",
        "is not defined for complex64[2]"},
       {ScatterAxis{0}, "f32[2], bool[2], f32[2]", "indices are bool[2]"},
+      {Gather{{0}, {1}}, "f32[3]", "takes 2 inputs (x, indices for each axis)"},
+      {Gather{{1}, {1}}, "f32[3], i32[2]", "axis 1 is outside [0, 1)"},
+      {Gather{{0, 0}, {1}}, "f32[3], i32[2], i32[2]", "axis 0 is named twice"},
+      {Gather{{0}, {1}}, "f32[3], f32[2]", "indices are f32[2]; they must be integers"},
+      {Gather{{0}, {1}}, "f32[3], bool[2]", "indices are bool[2]"},
+      {Gather{{0, 1}, {1, 1}}, "f32[3, 2], i32[2], i32[1]", "i32[2] and i32[1] differ in shape"},
+      {Gather{{0}, {1, 1}}, "f32[3], i32[2]", "slices of [1, 1] do not fit f32[3]"},
+      {Gather{{0}, {4}}, "f32[3], i32[2]", "slices of [4] do not lie within f32[3]"},
+      {Gather{{0}, {-1}}, "f32[3], i32[2]", "do not lie within"},
+      {Gather{{0}, {1}}, "f32[3], i32[1, 1, 1, 1, 1, 1, 1, 1]", "9 dimensions; at most 8"},
+      {Gather{{0}, {32}}, "q8_0[32], i32[2]", "block type"},
+      {Scatter{ScatterKind::none, {0}}, "f32[3], i32[2]",
+       "takes 3 inputs (x, indices for each axis, updates)"},
+      {Scatter{ScatterKind::none, {0}}, "f32[3], i32[2], f16[2, 1]", "differ in dtype"},
+      {Scatter{ScatterKind::none, {0}}, "f32[3], i32[2], f32[2]",
+       "updates are f32[2]; they must be of [2] and a slice of f32[3]"},
+      {Scatter{ScatterKind::none, {0}}, "f32[3], i32[2], f32[3, 1]", "updates are f32[3, 1]"},
+      {Scatter{ScatterKind::none, {0}}, "f32[3], i32[2], f32[2, 4]",
+       "slices of updates f32[2, 4] do not lie within f32[3]"},
+      {Scatter{ScatterKind::min, {0}}, "complex64[3], i32[2], complex64[2, 1]",
+       "is not defined for complex64[3]"},
+      {Scatter{ScatterKind::none, {-1}}, "f32[3], i32[2], f32[2, 1]", "axis -1 is outside"},
+      {Sort{}, "f32[3], f32[3]", "takes 1 input (x)"},
+      {Sort{}, "f32[]", "must have at least 1 dimension"},
+      {Sort{}, "q8_0[32]", "block type"},
+      {Sort{}, "u8[4294967296]", "more than u32 indices tell apart"},
+      {SearchSorted{}, "f32[3]", "takes 2 inputs (sorted, values)"},
+      {SearchSorted{}, "f32[3, 2], f32[3]", "what is sorted is f32[3, 2]; it must have 1"},
+      {SearchSorted{}, "f32[3], f16[3]", "differ in dtype"},
+      {SearchSorted{}, "q8_0[32], q8_0[32]", "block type"},
       {Pad{Mode::constant, {1}, {1}}, "f32[2]", "takes 2 inputs (x, value)"},
       {Pad{Mode::edge, {1}, {1}}, "f32[2], f32[]", "takes 1 input (x)"},
       {Pad{Mode::constant, {1}, {1}}, "f32[2], i32[]", "the value is i32[]; it must be f32[]"},
@@ -371,6 +406,56 @@ std::vector<Refusal> state_spaces() {
   };
 }
 
+std::vector<Refusal> linear_algebra() {
+  return {
+      {Factor{}, "", "takes 1 input (a), but was given 0"},
+      {Factor{}, "f32[3]", "a is f32[3]; it must have at least 2 dimensions"},
+      {Factor{}, "f16[3, 3]", "a is f16[3, 3]; for cholesky it must be f32 or f64"},
+      {Factor{}, "complex64[3, 3]", "for cholesky it must be f32 or f64"},
+      {Factor{FactorKind::eig}, "i32[3, 3]", "for eig it must be f32, f64 or complex64"},
+      {Factor{FactorKind::qr}, "q8_0[2, 32]", "a is q8_0[2, 32]"},
+      {Factor{FactorKind::lu}, "complex64[3, 3]", "for lu it must be f32 or f64"},
+      {Factor{FactorKind::inverse}, "f32[2, 3, 4]",
+       "the matrices of a, f32[2, 3, 4], are not square, as inverse needs them"},
+      {Factor{FactorKind::eigh}, "f32[3, 2]", "are not square"},
+      {Solve{}, "f32[3, 3]", "takes 2 inputs (a, b)"},
+      {Solve{}, "f32[3], f32[3, 1]", "a is f32[3]"},
+      {Solve{}, "f32[3, 3], f32[3]", "b is f32[3]"},
+      {Solve{}, "f32[3, 3], f64[3, 1]", "differ in dtype"},
+      {Solve{}, "f16[3, 3], f16[3, 1]", "a is f16[3, 3]; it must be f32 or f64"},
+      {Solve{}, "f32[3, 2], f32[3, 1]", "the matrices of f32[3, 2] are not square"},
+      {Solve{}, "f32[3, 3], f32[2, 1]", "b is f32[2, 1]; for a f32[3, 3]"},
+      {Solve{}, "f32[2, 3, 3], f32[3, 3]", "it must have its leading axes and as many rows"},
+      {Fft{}, "", "takes 1 input (x)"},
+      {Fft{FftKind::forward, 1, 3}, "complex64[3]", "axis 1 is outside [0, 1)"},
+      {Fft{FftKind::forward, 0, 0}, "complex64[0]", "of 0 elements"},
+      {Fft{FftKind::forward, 0, 3}, "f32[3]", "forward of f32[3]; it must be complex64"},
+      {Fft{FftKind::real_forward, 0, 3}, "f64[3]", "it must be f32"},
+      {Fft{FftKind::forward, 0, 3}, "complex64[4]", "forward to 3 elements along axis 0"},
+      {Fft{FftKind::real_inverse, 0, 4}, "complex64[4]", "it must have 3"},
+      {Hadamard{}, "f32[]", "at least 1 dimension"},
+      {Hadamard{}, "i32[4]", "x is i32[4]; it must be f16, bf16, f32 or f64"},
+      {Hadamard{}, "f32[2, 0]", "rows of 0 elements"},
+      {Hadamard{}, "f32[2, 36]", "rows of 36 elements in f32[2, 36]"},
+      {Hadamard{static_cast<float>(kInfinity)}, "f32[4]", "scale inf"},
+  };
+}
+
+std::vector<Refusal> random_bits() {
+  return {
+      {RandomBits{{3}, 4}, "", "takes 1 input (keys), but was given 0"},
+      {RandomBits{{3}, 4}, "i32[2]", "keys are i32[2]; they must be u32[..., 2]"},
+      {RandomBits{{3}, 4}, "u32[]", "keys are u32[]"},
+      {RandomBits{{3}, 4}, "u32[2, 3]", "keys are u32[2, 3]"},
+      {RandomBits{{3}, 3}, "u32[2]", "a width of 3 bytes; it must be 1, 2, 4 or 8"},
+      {RandomBits{{3}, -1}, "u32[2]", "a width of -1 bytes"},
+      {RandomBits{{-3}, 4}, "u32[2]", "negative"},
+      {RandomBits{{kHuge, 4}, 1}, "u32[2]", "overflow"},
+      {RandomBits{{kHuge}, 4}, "u32[0, 2]", "overflow"},
+      {RandomBits{{1, 1, 1, 1, 1}, 4}, "u32[1, 1, 1, 1, 2]", "9 dimensions"},
+  };
+}
+
 std::vector<Refusal> groups() {
   const GroupFormat affine{}, nvfp4{QuantMode::nvfp4, 16, 4};
   return {
@@ -431,10 +516,26 @@ std::vector<Refusal> groups() {
   };
 }
 
+std::vector<Refusal> programs() {
+  const ElementStep exp{Unary{UnaryKind::exp}, {0}};
+  return {
+      {Fused{}, "f32[2]", "there is no program"},
+      {program(1, {}), "f32[2]", "there is no program"},
+      {program(0, {exp}), "", "has no shape"},
+      {program(2, {exp}), "f32[2]", "takes 2 inputs, but was given 1 (f32[2])"},
+      {program(1, {exp}), "q8_0[32]", "block type"},
+      {program(1, {exp}), "i32[2]", "not defined for i32"},
+      {program(1, {{Unary{UnaryKind::exp}, {1}}}), "f32[2]", "reads v1, and there are 1 values"},
+      {program(1, {{Cast{DType::f16}, {0}}}), "f32[2]", "casts to a half type"},
+      {program(2, {{Binary{BinaryKind::add}, {0, 1}}}), "f32[2], f32[3]", "do not broadcast"},
+      {program(2, {{Binary{BinaryKind::add}, {0, 1}}}), "f32[2], f64[2]", "differ in dtype"},
+  };
+}
+
 std::vector<Refusal> all_refusals() {
   std::vector<Refusal> all;
   for (auto* group : {leaves_and_views, movement, arithmetic, along_axes, spatial, attention,
-                      state_spaces, groups}) {
+                      state_spaces, linear_algebra, random_bits, groups, programs}) {
     for (Refusal& refusal : group()) all.push_back(std::move(refusal));
   }
   return all;

@@ -24,9 +24,14 @@ TEST(Infer, ExamplesCoverEveryOp) {
 }
 
 TEST(Infer, EveryUnaryKindOfItsDTypes) {
-  for (int i = 0; i <= static_cast<int>(UnaryKind::isfinite); ++i) {
-    const Op op = Unary{static_cast<UnaryKind>(i)};
-    EXPECT_EQ(infer(op, specs("f32[2, 3]"))[0].shape, (Shape{2, 3})) << name(op);
+  using enum UnaryKind;
+  for (int i = 0; i <= static_cast<int>(imag); ++i) {
+    const auto kind = static_cast<UnaryKind>(i);
+    const Op op = Unary{kind};
+    const bool of_complex = kind == conjugate || kind == real || kind == imag;
+    const char* good = kind == bitwise_invert ? "i32[2, 3]" : "f32[2, 3]";
+    EXPECT_EQ(infer(op, specs(of_complex ? "complex64[2, 3]" : good))[0].shape, (Shape{2, 3}))
+        << name(op);
     EXPECT_THROW(infer(op, specs("q8_0[32]")), Error) << name(op);
   }
 }

@@ -14,8 +14,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const std::vector<std::string> kParts{"base", "tensor", "op",   "device", "array", "graph",
-                                      "exec", "io",     "text", "llm",    "server"};
+const std::vector<std::string> kParts{"base", "tensor",    "op", "device", "array", "graph",
+                                      "exec", "transform", "io", "text",   "llm",   "server"};
 
 /// Which part each public header belongs to.
 const std::map<std::string, std::string> kPublicHeaders{{"error.h", "base"},
@@ -32,12 +32,14 @@ const std::map<std::string, std::string> kPublicHeaders{{"error.h", "base"},
                                                         {"op_move.h", "op"},
                                                         {"op_spatial.h", "op"},
                                                         {"op_view.h", "op"},
+                                                        {"op_fused.h", "op"},
                                                         {"op_index.h", "op"},
                                                         {"op_linalg.h", "op"},
                                                         {"op_order.h", "op"},
                                                         {"op_quantized.h", "op"},
                                                         {"op_random.h", "op"},
                                                         {"ops_elementwise.h", "array"},
+                                                        {"ops_reduce.h", "array"},
                                                         {"ops_shape.h", "array"},
                                                         {"ops_index.h", "array"},
                                                         {"ops_order.h", "array"},
@@ -58,6 +60,8 @@ const std::map<std::string, std::string> kPublicHeaders{{"error.h", "base"},
                                                         {"graph.h", "graph"},
                                                         {"executable.h", "exec"},
                                                         {"state.h", "exec"},
+                                                        {"transforms.h", "transform"},
+                                                        {"compile.h", "transform"},
                                                         {"gguf.h", "io"},
                                                         {"tokenizer.h", "text"},
                                                         {"chat_template.h", "text"},

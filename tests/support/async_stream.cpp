@@ -88,7 +88,7 @@ class AsyncTable final : public BindingTable {
             impl_->options.name, slot, slots_.size());
     require(!buffer || (offset <= buffer->size() && bytes <= buffer->size() - offset),
             ErrorCode::invalid_argument, "{}: slot {} is bound to bytes {}..+{} of {}",
-            impl_->options.name, slot, offset, bytes, buffer->size());
+            impl_->options.name, slot, offset, bytes, buffer ? buffer->size() : 0);
     slots_[slot] = {std::move(buffer), offset, bytes};
   }
 

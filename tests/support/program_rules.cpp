@@ -91,6 +91,11 @@ const UnaryRule kUnary[] = {
     {heddle::isnan, -kAny, kAny, fixed<0, 1>},
     {heddle::isinf, -kAny, kAny, fixed<0, 1>},
     {heddle::isfinite, -kAny, kAny, fixed<0, 1>},
+    {heddle::trunc, -kAny, kAny, whole},
+    {arcsinh, -kAny, kAny, monotone<std::asinh>},
+    {arccosh, 1, kAny, monotone<std::acosh>},
+    {arctanh, -0.9, 0.9, fixed<-2, 2>},
+    {erfinv, -0.9, 0.9, fixed<-2, 2>},
 };
 
 std::optional<Proposal> propose_unary(Draft& draft) {

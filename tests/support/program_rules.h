@@ -100,6 +100,8 @@ std::span<const Rule> elementwise_rules();
 std::span<const Rule> shape_rules();
 std::span<const Rule> row_rules();
 std::span<const Rule> axis_rules();
+std::span<const Rule> linalg_rules();
+std::span<const Rule> order_rules();
 
 /// Fails when it runs; not among the rules.
 const Rule& failing_rule();

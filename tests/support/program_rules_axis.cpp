@@ -1,5 +1,6 @@
 // Rules for what works along an axis, or over spatial axes.
 #include "heddle/ops.h"
+#include "heddle/random.h"
 #include "support/program_rules.h"
 
 namespace heddle::test {
@@ -277,6 +278,17 @@ std::vector<Array> build_grouped_linear(const ProgramStep&, std::vector<Array>& 
   return {grouped_linear(in[0], in[1], in[2])};
 }
 
+// ---- Random numbers
+
+/// From a key of the program's own. Numbers: the shape.
+std::optional<Proposal> propose_random(Draft& draft) {
+  const std::size_t key = draft.indices(2, 1000);
+  return Proposal{{key}, {draft.between(0, 5), draft.between(1, 40)}, {0, 1}};
+}
+std::vector<Array> build_random(const ProgramStep& step, std::vector<Array>& in) {
+  return {random::uniform(shape_of(step.numbers), astype(in[0], DType::u32))};
+}
+
 constexpr Rule kRules[] = {
     {"scan", 4, propose_scan, build_scan},
     {"arg_reduce", 2, propose_arg_reduce, build_arg_reduce},
@@ -290,6 +302,7 @@ constexpr Rule kRules[] = {
     {"resize", 2, propose_resize, build_resize},
     {"channel_norm", 2, propose_channel_norm, build_channel_norm},
     {"grouped_linear", 2, propose_grouped_linear, build_grouped_linear},
+    {"random", 2, propose_random, build_random},
 };
 
 }  // namespace

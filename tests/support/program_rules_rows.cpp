@@ -22,6 +22,9 @@ std::optional<Range> reduced_range(ReduceKind kind, Range r, std::int64_t count)
       const double most = std::max(std::pow(r.magnitude(), n), 1.0);
       return Range::around_zero(most).widened();
     }
+    case ReduceKind::all:
+    case ReduceKind::any:
+      return Range{0, 1};
     default:
       if (count == 0) return std::nullopt;
       return r.widened();
@@ -31,7 +34,8 @@ std::optional<Range> reduced_range(ReduceKind kind, Range r, std::int64_t count)
 /// Numbers: kind, keepdims, axes.
 std::optional<Proposal> propose_reduce(Draft& draft) {
   constexpr ReduceKind kKinds[] = {ReduceKind::sum, ReduceKind::sum, ReduceKind::mean,
-                                   ReduceKind::max, ReduceKind::min, ReduceKind::prod};
+                                   ReduceKind::max, ReduceKind::min, ReduceKind::prod,
+                                   ReduceKind::all, ReduceKind::any};
   const ReduceKind kind = kKinds[draft.below(std::size(kKinds))];
   const std::size_t x = draft.any();
   std::vector<std::int64_t> numbers{static_cast<std::int64_t>(kind), draft.chance(50)};
@@ -58,6 +62,10 @@ std::vector<Array> build_reduce(const ProgramStep& step, std::vector<Array>& in)
       return {max(in[0], axes, keepdims)};
     case ReduceKind::min:
       return {min(in[0], axes, keepdims)};
+    case ReduceKind::all:
+      return {all(in[0], axes, keepdims)};
+    case ReduceKind::any:
+      return {any(in[0], axes, keepdims)};
     case ReduceKind::prod:
       break;
   }
@@ -234,7 +242,7 @@ std::optional<Proposal> propose_beyond(Draft& draft) {
   return Proposal{{*x, row}, {}, draft[*x].range, true};
 }
 std::vector<Array> build_beyond(const ProgramStep&, std::vector<Array>& in) {
-  return {take(in[0], in[1])};
+  return {take(in[0], in[1], 0)};
 }
 
 constexpr Rule kRules[] = {

@@ -38,7 +38,8 @@ const Rule& rule_of(std::size_t rule) {
 std::span<const Rule> program_rules() {
   static const std::vector<Rule> rules = [] {
     std::vector<Rule> all = {{"input", 0, nullptr, nullptr}};
-    for (const auto family : {elementwise_rules(), shape_rules(), row_rules(), axis_rules()}) {
+    for (const auto family : {elementwise_rules(), shape_rules(), row_rules(), axis_rules(),
+                              order_rules(), linalg_rules()}) {
       all.insert(all.end(), family.begin(), family.end());
     }
     return all;

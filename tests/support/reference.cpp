@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "heddle/half.h"
+#include "support/reference_random.h"
 #include "tensor/block_panels.h"
 #include "tensor/blocks.h"
 
@@ -309,6 +310,18 @@ std::vector<Values> norm(const Norm& op, const std::vector<Values>& inputs) {
   return outputs;
 }
 
+Values fused(const Fused& op, const std::vector<Values>& in) {
+  std::vector<Values> values = in;
+  for (const ElementStep& step : op.program->steps) {
+    std::vector<Values> operands;
+    for (std::size_t i = 0; i < operand_count(step); ++i)
+      operands.push_back(values[step.operands[i]]);
+    const Op part = std::visit([](const auto& o) { return Op(o); }, step.op);
+    values.push_back(reference(part, operands).front());
+  }
+  return values.back();
+}
+
 }  // namespace
 
 Values reference_rms_norm(const Values& x, Number eps, const Values* weight) {
@@ -327,6 +340,7 @@ std::vector<Values> reference(const Op& op, const std::vector<Values>& in) {
   if (const auto* o = std::get_if<Compare>(&op)) return {reference_compare(*o, in[0], in[1])};
   if (std::holds_alternative<Select>(op)) return {select(in[0], in[1], in[2])};
   if (const auto* o = std::get_if<GatedMultiply>(&op)) return {gated_multiply(*o, in[0], in[1])};
+  if (const auto* o = std::get_if<Fused>(&op)) return {fused(*o, in)};
   if (const auto* o = std::get_if<Reduce>(&op)) return {reference_reduce(*o, in[0])};
   if (std::holds_alternative<Softmax>(op)) return {softmax(in[0], false)};
   if (std::holds_alternative<CausalSoftmax>(op)) return {softmax(in[0], true)};
@@ -334,9 +348,12 @@ std::vector<Values> reference(const Op& op, const std::vector<Values>& in) {
   if (const auto* o = std::get_if<AddRmsNorm>(&op)) return norm(*o, in);
   if (const auto* o = std::get_if<LayerNorm>(&op)) return norm(*o, in);
   if (std::vector<Values> lines = reference_axis(op, in); !lines.empty()) return lines;
+  if (std::vector<Values> ordered = reference_order(op, in); !ordered.empty()) return ordered;
   if (std::vector<Values> spatial = reference_spatial(op, in); !spatial.empty()) return spatial;
   if (std::vector<Values> rows = reference_rows(op, in); !rows.empty()) return rows;
   if (std::vector<Values> products = reference_products(op, in); !products.empty()) return products;
+  if (std::vector<Values> linalg = reference_linalg(op, in); !linalg.empty()) return linalg;
+  if (std::vector<Values> random = reference_random(op, in); !random.empty()) return random;
   if (std::vector<Values> groups = reference_quantized(op, in); !groups.empty()) return groups;
   throw std::logic_error("reference: no meaning for " + to_string(op));
 }

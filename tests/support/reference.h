@@ -66,9 +66,12 @@ Number reference_activation(UnaryKind activation, Number x);
 
 // Each gives nothing for ops that are not its own.
 std::vector<Values> reference_axis(const Op& op, const std::vector<Values>& inputs);
+std::vector<Values> reference_order(const Op& op, const std::vector<Values>& inputs);
 std::vector<Values> reference_spatial(const Op& op, const std::vector<Values>& inputs);
 std::vector<Values> reference_rows(const Op& op, const std::vector<Values>& inputs);
 std::vector<Values> reference_products(const Op& op, const std::vector<Values>& inputs);
+/// Factors only where they are unique.
+std::vector<Values> reference_linalg(const Op& op, const std::vector<Values>& inputs);
 std::vector<Values> reference_quantized(const Op& op, const std::vector<Values>& inputs);
 /// x / sqrt(mean(x^2) + eps) * weight over the last axis.
 Values reference_rms_norm(const Values& x, Number eps, const Values* weight);

@@ -153,12 +153,18 @@ std::vector<Values> top_k(const TopK& op, const Values& x) {
 
 // ---- Gather and scatter
 
+/// Element number `index` of a line; negative ones count from its end.
+std::size_t element_at(const Line& line, Number index) {
+  if (index < 0) index += static_cast<Number>(line.size());
+  return line.at(static_cast<std::size_t>(index));
+}
+
 Values gather_axis(const GatherAxis& op, const Values& x, const Values& indices) {
   Values out({x.spec.dtype, indices.spec.shape});
   for_each_line(indices.spec.shape, op.axis, [&](const Dims& first, const Line& line) {
     const Line from = line_through(x.spec.shape, op.axis, first);
     for (const std::size_t i : line) {
-      set(out, i, value(x, from.at(static_cast<std::size_t>(indices.real[i]))));
+      set(out, i, value(x, element_at(from, indices.real[i])));
     }
   });
   return out;
@@ -181,7 +187,7 @@ Values scatter_axis(const ScatterAxis& op, const std::vector<Values>& in) {
   for_each_line(in[1].spec.shape, op.axis, [&](const Dims& first, const Line& line) {
     const Line to = line_through(out.spec.shape, op.axis, first);
     for (const std::size_t i : line) {
-      const std::size_t at = to.at(static_cast<std::size_t>(in[1].real[i]));
+      const std::size_t at = element_at(to, in[1].real[i]);
       const Complex update = value(in[2], i);
       set(out, at,
           op.kind == ScatterKind::none

@@ -189,9 +189,39 @@ T smooth_unary(UnaryKind kind, T x) {
       return std::cosh(x);
     case UnaryKind::tanh:
       return std::tanh(x);
+    case UnaryKind::log10:
+      return std::log10(x);
+    case UnaryKind::arcsin:
+      return std::asin(x);
+    case UnaryKind::arccos:
+      return std::acos(x);
+    case UnaryKind::arctan:
+      return std::atan(x);
+    case UnaryKind::arcsinh:
+      return std::asinh(x);
+    case UnaryKind::arccosh:
+      return std::acosh(x);
+    case UnaryKind::arctanh:
+      return std::atanh(x);
+    case UnaryKind::sigmoid:
+      return sigmoid(x);
     default:
       throw std::logic_error("reference: no such unary");
   }
+}
+
+/// By halving, where erf or what it lacks to 1 is known best.
+Number inverse_erf(Number x) {
+  if (std::isnan(x) || std::fabs(x) > 1) return NAN;
+  if (std::fabs(x) == 1) return std::copysign(INFINITY, x);
+  const Number size = std::fabs(x);
+  Number low = 0, high = 8;
+  for (int i = 0; i < 200; ++i) {
+    const Number middle = (low + high) / 2;
+    const bool below = size < Number{0.5} ? std::erf(middle) < size : std::erfc(middle) > 1 - size;
+    (below ? low : high) = middle;
+  }
+  return std::copysign(low, x);
 }
 
 Number real_unary(UnaryKind kind, Number x) {
@@ -204,18 +234,8 @@ Number real_unary(UnaryKind kind, Number x) {
       return std::expm1(x);
     case UnaryKind::log2:
       return std::log2(x);
-    case UnaryKind::log10:
-      return std::log10(x);
     case UnaryKind::log1p:
       return std::log1p(x);
-    case UnaryKind::arcsin:
-      return std::asin(x);
-    case UnaryKind::arccos:
-      return std::acos(x);
-    case UnaryKind::arctan:
-      return std::atan(x);
-    case UnaryKind::sigmoid:
-      return sigmoid(x);
     case UnaryKind::silu:
       return x * sigmoid(x);
     case UnaryKind::gelu:
@@ -230,6 +250,10 @@ Number real_unary(UnaryKind kind, Number x) {
       return std::floor(x);
     case UnaryKind::ceil:
       return std::ceil(x);
+    case UnaryKind::trunc:
+      return std::trunc(x);
+    case UnaryKind::erfinv:
+      return inverse_erf(x);
     case UnaryKind::round:
       return std::nearbyint(x);
     case UnaryKind::logical_not:
@@ -248,6 +272,9 @@ Number real_unary(UnaryKind kind, Number x) {
 Number integer_unary(UnaryKind kind, DType result, Number x) {
   const auto wide = static_cast<Wide>(x);
   if (kind == UnaryKind::square) return wrap(result, multiply(wide, wide));
+  if (kind == UnaryKind::bitwise_invert) {
+    return result == DType::bool_ ? wide == 0 : wrap(result, -1 - wide);
+  }
   return wrap(result, static_cast<Wide>(real_unary(kind, x)));
 }
 
@@ -259,6 +286,20 @@ Complex complex_unary(UnaryKind kind, Complex x) {
       return x == Complex() ? x : x / std::abs(x);
     case UnaryKind::logical_not:
       return Number(x == Complex());
+    case UnaryKind::conjugate:
+      return std::conj(x);
+    case UnaryKind::real:
+      return x.real();
+    case UnaryKind::imag:
+      return x.imag();
+    case UnaryKind::round:
+      return {std::nearbyint(x.real()), std::nearbyint(x.imag())};
+    case UnaryKind::expm1:
+      return std::exp(x) - Number{1};
+    case UnaryKind::log1p:
+      return std::log(x + Number{1});
+    case UnaryKind::log2:
+      return std::log(x) / std::log(Number{2});
     case UnaryKind::isnan:
       return Number(std::isnan(x.real()) || std::isnan(x.imag()));
     case UnaryKind::isinf:
@@ -381,6 +422,7 @@ namespace {
 Number identity(ReduceKind kind) {
   switch (kind) {
     case ReduceKind::prod:
+    case ReduceKind::all:
       return 1;
     case ReduceKind::max:
       return -std::numeric_limits<Number>::infinity();
@@ -408,6 +450,10 @@ std::complex<Number> reference_combine(ReduceKind kind, DType dtype, std::comple
       return real_binary(BinaryKind::maximum, a.real(), b.real());
     case ReduceKind::min:
       return real_binary(BinaryKind::minimum, a.real(), b.real());
+    case ReduceKind::all:
+      return Number(a != Complex() && b != Complex());
+    case ReduceKind::any:
+      return Number(a != Complex() || b != Complex());
   }
   return a;
 }

@@ -19,13 +19,21 @@ Values matmul(const Values& a, const Values& b) {
   for_each_index(out.spec.shape, [&](const Dims& index) {
     Dims ia = index, ib = index;
     const std::size_t rows = index.size() - 2, columns = index.size() - 1;
-    Number sum = 0;
+    std::complex<Number> sum = 0;
     for (std::int64_t k = 0; k < inner; ++k) {
       ia[columns] = k;
       ib[rows] = k;
-      sum += a.real[broadcast_index(a.spec.shape, ia)] * b.real[broadcast_index(b.spec.shape, ib)];
+      const std::size_t x = broadcast_index(a.spec.shape, ia);
+      const std::size_t y = broadcast_index(b.spec.shape, ib);
+      if (out.imaginary.empty()) {
+        sum += a.real[x] * b.real[y];
+      } else {
+        sum += std::complex(a.real[x], a.imaginary[x]) * std::complex(b.real[y], b.imaginary[y]);
+      }
     }
-    out.real[next++] = sum;
+    out.real[next] = sum.real();
+    if (!out.imaginary.empty()) out.imaginary[next] = sum.imag();
+    ++next;
   });
   return out;
 }

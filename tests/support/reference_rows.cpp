@@ -27,7 +27,9 @@ Values gather_rows(const GatherRows& op, const Values& table, const Values& ids)
   for (std::size_t i = 1; i < table.spec.shape.size(); ++i) shape.push_back(table.spec.shape[i]);
   Values out({op.dtype, shape});
   for (std::size_t t = 0; t < ids.real.size(); ++t) {
-    copy_row(table, static_cast<std::size_t>(ids.real[t]), out, t, row_size(table));
+    Number id = ids.real[t];
+    if (op.wrap && id < 0) id += static_cast<Number>(table.spec.shape[0]);
+    copy_row(table, static_cast<std::size_t>(id), out, t, row_size(table));
   }
   return out;
 }

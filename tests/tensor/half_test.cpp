@@ -162,6 +162,12 @@ TEST(Bf16, KnownBits) {
 }
 
 #if defined(__FLT16_MANT_DIG__) && !defined(__clang__)
+#if defined(__aarch64__)
+using CompilersHalf = __fp16;
+#else
+using CompilersHalf = _Float16;
+#endif
+
 TEST(F16, AgreesWithTheCompilers) {
   std::mt19937 random(2);
   std::vector<float> values = around_every_value(kF16);
@@ -170,7 +176,7 @@ TEST(F16, AgreesWithTheCompilers) {
   }
   for (const float value : values) {
     if (std::isnan(value)) continue;
-    const auto theirs = static_cast<_Float16>(value);
+    const auto theirs = static_cast<CompilersHalf>(value);
     ASSERT_EQ(f16(value).bits, std::bit_cast<std::uint16_t>(theirs)) << std::hexfloat << value;
   }
 }

@@ -1,4 +1,4 @@
-// Where the largest elements are: arg_reduce along an axis, and top_k of each row.
+// arg_reduce: where the largest or smallest elements along an axis are.
 #include <algorithm>
 #include <complex>
 #include <cstring>
@@ -92,7 +92,11 @@ Run finder_run(const Lines& lines, const OperandSpec& x) {
   };
 }
 
-Prepared prepare_arg_reduce(const PrepareArgs& args, const ArgReduce& op) {
+}  // namespace
+
+Prepared prepare_arg_reduce(const PrepareArgs& args) {
+  if (std::string reason = contiguous_refusal(args); !reason.empty()) return refuse(reason);
+  const auto& op = std::get<ArgReduce>(args.op);
   const OperandSpec& x = args.inputs[0];
   const Lines lines(x.spec.shape, op.axis);
   KernelTraits traits = whole_operand_traits(args.inputs, args.outputs);
@@ -107,90 +111,6 @@ Prepared prepare_arg_reduce(const PrepareArgs& args, const ArgReduce& op) {
     }
   });
   return make_kernel(std::move(traits), std::move(run));
-}
-
-// ---- Top k
-
-/// Keeps the best k indices so far as a heap, the worst on top, where the result's indices go.
-template <class T>
-struct Chooser {
-  std::int64_t length = 0, k = 0;
-  std::size_t item = 0;
-  BlockSource source;
-
-  void row(const Launch& launch, std::int64_t r) const {
-    const std::byte* in = launch.inputs[0].data;
-    std::uint32_t* chosen = launch.outputs[1].as<std::uint32_t>() + r * k;
-    const auto before = [&](std::uint32_t a, std::uint32_t b) {
-      const T x = at(in, r, a), y = at(in, r, b);
-      if (beats<true>(x, y)) return true;
-      return !beats<true>(y, x) && a < b;
-    };
-    choose(in, r, chosen, before);
-    std::sort_heap(chosen, chosen + k, before);
-    std::byte* values = launch.outputs[0].data + r * k * static_cast<std::int64_t>(item);
-    for (std::int64_t i = 0; i < k; ++i) {
-      const std::int64_t from = (r * length + chosen[i]) * static_cast<std::int64_t>(item);
-      std::memcpy(values + i * static_cast<std::int64_t>(item), in + from, item);
-    }
-  }
-
- private:
-  T at(const std::byte* in, std::int64_t r, std::int64_t i) const {
-    if (source.in_place()) return reinterpret_cast<const T*>(in)[r * length + i];
-    BlockBuffer scratch;
-    return *static_cast<const T*>(source.load(in, r * length + i, 1, scratch));
-  }
-
-  template <class Before>
-  void choose(const std::byte* in, std::int64_t r, std::uint32_t* chosen,
-              const Before& before) const {
-    for (std::int64_t i = 0; i < k; ++i) chosen[i] = static_cast<std::uint32_t>(i);
-    std::make_heap(chosen, chosen + k, before);
-    BlockBuffer scratch;
-    T worst = at(in, r, chosen[0]);
-    for (std::int64_t i = k; i < length; i += kBlock) {
-      const std::int64_t n = std::min(kBlock, length - i);
-      const auto* x = static_cast<const T*>(source.load(in, r * length + i, n, scratch));
-      for (std::int64_t j = 0; j < n; ++j) {
-        if (!beats<true>(x[j], worst)) continue;
-        std::pop_heap(chosen, chosen + k, before);
-        chosen[k - 1] = static_cast<std::uint32_t>(i + j);
-        std::push_heap(chosen, chosen + k, before);
-        worst = at(in, r, chosen[0]);
-      }
-    }
-  }
-};
-
-Prepared prepare_top_k(const PrepareArgs& args, const TopK& op) {
-  const OperandSpec& x = args.inputs[0];
-  const std::int64_t length = x.spec.shape.back();
-  const Lines lines(x.spec.shape, static_cast<std::int64_t>(x.spec.shape.size()) - 1);
-  KernelTraits traits = whole_operand_traits(args.inputs, args.outputs);
-  traits.honours_extent = lines.honours_extent();
-  Run run = with_compute_type(x.spec.dtype, [&](auto tag) -> Run {
-    using T = typename decltype(tag)::type;
-    if constexpr (std::is_same_v<T, std::complex<float>>) {
-      return {};  // infer refuses it
-    } else {
-      const Chooser<T> chooser{length, op.k, item_size(x.spec.dtype), BlockSource(x)};
-      return [chooser, lines](const Launch& launch) {
-        if (chooser.k == 0) return;
-        for_each_bundle(launch, lines,
-                        [&](const Bundle& bundle) { chooser.row(launch, bundle.outer); });
-      };
-    }
-  });
-  return make_kernel(std::move(traits), std::move(run));
-}
-
-}  // namespace
-
-Prepared prepare_arg_reductions(const PrepareArgs& args) {
-  if (std::string reason = contiguous_refusal(args); !reason.empty()) return refuse(reason);
-  if (const auto* op = std::get_if<TopK>(&args.op)) return prepare_top_k(args, *op);
-  return prepare_arg_reduce(args, std::get<ArgReduce>(args.op));
 }
 
 }  // namespace heddle::cpu

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "device/cpu/attend_share.h"
 #include "device/cpu/attention_core.h"
 #include "device/cpu/isa.h"
 #include "device/cpu/kernel.h"
@@ -18,19 +19,16 @@ namespace {
 constexpr std::int64_t kFewTokens = 8;
 // A row's sums over a split in the workspace: maximum and sum in a panel of their own, then output.
 constexpr std::int64_t kSlotHeader = kPanel;
-// Multiply-adds, a few at a time, that are worth another thread.
-constexpr std::int64_t kChunkWork = std::int64_t{1} << 16;
 // Two blocks of keys and values, one in use and one being fetched, should fit in a core's second
 // level of cache and leave room.
 constexpr std::int64_t kBlockBytes = std::int64_t{256} << 10;
 
 /// Tokens [first, first + count) of one sequence, at consecutive positions, and how their work is
-/// shared out: tasks of some heads each, and each of those split by split if `splits` is not 0.
+/// shared out.
 struct TokenRun {
   std::int32_t first, count;
-  std::int64_t kv_heads_a_task = 1;
-  std::int64_t first_split = 0, splits = 0;
-  std::int64_t first_task = 0;
+  Share share;
+  std::int64_t first_split = 0, first_task = 0;
 };
 
 struct AttendPlan {
@@ -45,20 +43,19 @@ struct AttendPlan {
   std::int64_t group() const { return heads / kv_heads; }
   std::int64_t padded() const { return round_up_to_panel(features); }
   std::int64_t heads_a_task() const { return std::min(group(), most_rows(features, features)); }
-  std::int64_t tasks_a_kv_head() const { return (group() + heads_a_task() - 1) / heads_a_task(); }
   std::int64_t tokens_a_run() const { return most_rows(features, features) / heads_a_task(); }
   std::int64_t positions() const { return table_width * op.block_size; }
   std::int64_t splits() const { return (positions() + kSplit - 1) / kSplit; }
   bool shares_splits() const { return tokens <= kFewTokens && splits() > 1; }
   std::int64_t most_kv_heads_a_task(std::int64_t tokens_of_run) const {
-    if (tasks_a_kv_head() > 1) return 1;
+    if (group() > heads_a_task()) return 1;
     const auto bytes = static_cast<std::int64_t>(kv_head_bytes[0] + kv_head_bytes[1]);
     const std::int64_t room = most_rows(features, features) / (group() * tokens_of_run);
     const std::int64_t near = kBlockBytes / (bytes * position_block(features, features));
     return std::clamp<std::int64_t>(std::min(room, near), 1, kv_heads);
   }
-  std::int64_t head_tasks(std::int64_t kv_heads_a_task) const {
-    return (kv_heads + kv_heads_a_task - 1) / kv_heads_a_task * tasks_a_kv_head();
+  HeadShape shape_of(const TokenRun& run) const {
+    return {kv_heads, group(), features, heads_a_task(), most_kv_heads_a_task(run.count)};
   }
   std::size_t run_bytes() const {
     return (static_cast<std::size_t>(tokens) * sizeof(TokenRun) + 63) / 64 * 64;
@@ -109,9 +106,6 @@ class AttendRun {
 
   std::int64_t share_out();
   std::int64_t grain(std::int64_t tasks) const;
-  std::int64_t enough_tasks() const {  // that no thread waits long for the last
-    return launch_.team.size() == 1 ? 1 : 4 * launch_.team.size();
-  }
 
   /// What a task computes: of each token of `run`, `heads` heads from `first_head` on for each of
   /// `kv_heads` heads of keys and values; over one split, or over all if that is negative.
@@ -233,28 +227,20 @@ void AttendRun::find_runs() {
 
 // ---- Tasks
 
-/// How the runs' work is cut into tasks: rows that share what they read together, yet enough tasks
-/// for all threads. Gives their number.
+/// Cuts the runs' work into tasks, and gives their number.
 std::int64_t AttendRun::share_out() {
-  const std::int64_t enough = enough_tasks();
   std::int64_t tasks = 0;
   for (std::int64_t i = 0; i < run_count_; ++i) {
     TokenRun& run = runs_[i];
     const Visible all = seen_by(run);
     const std::int64_t splits =
         all.end > all.begin ? (all.end - 1) / kSplit - all.begin / kSplit + 1 : 0;
+    const HeadShape shape = plan_.shape_of(run);
     run.first_split = all.begin / kSplit;
-    run.kv_heads_a_task = plan_.most_kv_heads_a_task(run.count);
-    const auto all_tasks = [&] {
-      return run_count_ * plan_.head_tasks(run.kv_heads_a_task) *
-             std::max<std::int64_t>(1, run.splits);
-    };
-    if (plan_.shares_splits() && splits > 1 && all_tasks() < enough) run.splits = splits;
-    while (run.kv_heads_a_task > 1 && all_tasks() < enough) {
-      run.kv_heads_a_task = (run.kv_heads_a_task + 1) / 2;
-    }
+    run.share = share_of(shape, all.end - all.begin, plan_.shares_splits() ? splits : 1, run_count_,
+                         launch_.team.size());
     run.first_task = tasks;
-    tasks += plan_.head_tasks(run.kv_heads_a_task) * std::max<std::int64_t>(1, run.splits);
+    tasks += run.share.tasks(shape);
   }
   return tasks;
 }
@@ -262,10 +248,13 @@ std::int64_t AttendRun::share_out() {
 /// Tasks that are worth another thread, and not so few that neighbours are often torn apart.
 std::int64_t AttendRun::grain(std::int64_t tasks) const {
   const Visible all = seen_by(runs_[0]);
-  const std::int64_t rows = plan_.heads_a_task() * runs_[0].kv_heads_a_task * runs_[0].count;
-  const std::int64_t work = (all.end - all.begin) * plan_.features * rows;
+  const Share& share = runs_[0].share;
+  const std::int64_t rows = share.heads * share.kv_heads * runs_[0].count;
+  const std::int64_t work =
+      (all.end - all.begin) * plan_.features * rows / std::max<std::int64_t>(1, share.splits);
+  const std::int64_t few = enough_tasks(launch_.team.size());
   return std::max(
-      {std::int64_t{1}, kChunkWork / std::max<std::int64_t>(1, work), tasks / enough_tasks()});
+      {std::int64_t{1}, kAttendChunkWork / std::max<std::int64_t>(1, work), tasks / few});
 }
 
 AttendRun::Task AttendRun::task_at(std::int64_t index) const {
@@ -273,17 +262,19 @@ AttendRun::Task AttendRun::task_at(std::int64_t index) const {
       *(std::upper_bound(runs_, runs_ + run_count_, index,
                          [](std::int64_t i, const TokenRun& r) { return i < r.first_task; }) -
         1);
-  const std::int64_t parts = std::max<std::int64_t>(1, run.splits);
+  const Share& share = run.share;
+  const std::int64_t parts = std::max<std::int64_t>(1, share.splits);
   const std::int64_t part = (index - run.first_task) % parts;
   const std::int64_t heads = (index - run.first_task) / parts;
-  const std::int64_t kv_head = heads / plan_.tasks_a_kv_head() * run.kv_heads_a_task;
-  const std::int64_t first = heads % plan_.tasks_a_kv_head() * plan_.heads_a_task();
+  const std::int64_t of_kv_head = share.tasks_a_kv_head(plan_.shape_of(run));
+  const std::int64_t kv_head = heads / of_kv_head * share.kv_heads;
+  const std::int64_t first = heads % of_kv_head * share.heads;
   return {.run = run,
           .kv_head = kv_head,
-          .kv_heads = std::min(run.kv_heads_a_task, plan_.kv_heads - kv_head),
+          .kv_heads = std::min(share.kv_heads, plan_.kv_heads - kv_head),
           .first_head = kv_head * plan_.group() + first,
-          .heads = std::min(plan_.heads_a_task(), plan_.group() - first),
-          .split = run.splits > 0 ? run.first_split + part : -1};
+          .heads = std::min(share.heads, plan_.group() - first),
+          .split = share.splits > 0 ? run.first_split + part : -1};
 }
 
 std::int64_t AttendRun::row_at(const Task& task, std::int64_t row) const {
@@ -343,7 +334,7 @@ void AttendRun::run_task(std::int64_t index, AttentionScratch& scratch, NearSpli
 void AttendRun::run_split(const Task& task, const AttentionRows& rows, AttentionScratch& scratch,
                           NearSplits near) const {
   near.before = near.before && task.split > task.run.first_split;
-  near.after = near.after && task.split + 1 < task.run.first_split + task.run.splits;
+  near.after = near.after && task.split + 1 < task.run.first_split + task.run.share.splits;
   sum_split(rows, scratch, task.split * kSplit, near);
   for (std::int64_t r = 0; r < task.rows(); ++r) {
     const RowSums from = row_of(scratch.split, r, plan_.padded());
@@ -359,7 +350,7 @@ void AttendRun::join_splits(const TokenRun& run, std::int64_t row) const {
   float maximum, sum;
   const RowSums total{&maximum, &sum, values};
   clear(total, plan_.padded());
-  for (std::int64_t i = 0; i < run.splits; ++i) {
+  for (std::int64_t i = 0; i < run.share.splits; ++i) {
     join(*plan_.loops, total, slot(row, run.first_split + i), plan_.padded());
   }
   finish(total, plan_.features);
@@ -369,10 +360,10 @@ void AttendRun::join_splits(const TokenRun& run, std::int64_t row) const {
 void AttendRun::join_splits() const {
   for (std::int64_t i = 0; i < run_count_; ++i) {
     const TokenRun& run = runs_[i];
-    if (run.splits == 0) continue;
+    if (run.share.splits == 0) continue;
     const std::int64_t first = run.first * plan_.heads, rows = run.count * plan_.heads;
-    const std::int64_t work = run.splits * plan_.padded();
-    parallel(launch_.team, rows, std::max<std::int64_t>(1, kChunkWork / work),
+    const std::int64_t work = run.share.splits * plan_.padded();
+    parallel(launch_.team, rows, std::max<std::int64_t>(1, kAttendChunkWork / work),
              [&](std::int64_t begin, std::int64_t end) {
                for (std::int64_t row = begin; row < end; ++row) join_splits(run, first + row);
              });

@@ -6,9 +6,12 @@
 #include <limits>
 #include <type_traits>
 
+#include "device/cpu/combine.h"
 #include "device/cpu/elementwise.h"
+#include "device/cpu/floor_division.h"
 #include "device/cpu/math_ops.h"
 #include "device/cpu/types.h"
+#include "device/cpu/wide_math.h"
 
 namespace heddle::cpu {
 
@@ -50,6 +53,11 @@ struct Add : Arithmetic<std::plus<>> {
 };
 struct Multiply : Arithmetic<std::multiplies<>> {
   using Arithmetic::operator();
+  // As in NumPy: NaN where C would look for infinities, which keeps loops from being vectorised.
+  template <complex_number T>
+  T operator()(T a, T b) const {
+    return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
+  }
   template <std::same_as<bool> T>
   bool operator()(T a, T b) const {
     return a & b;
@@ -63,16 +71,11 @@ struct Divide {
   }
 };
 
-// Rounds towards minus infinity, as in Python and NumPy; by zero, integers give 0 as in NumPy. The
-// smallest number by -1 wraps.
+// By zero, integers give 0 as in NumPy. The smallest number by -1 wraps.
 struct FloorDivide {
   template <real T>
   T operator()(T a, T b) const {
-    if (b == 0) return a / b;
-    const T remainder = std::fmod(a, b);
-    T quotient = (a - remainder) / b;
-    if (remainder != 0 && (remainder < 0) != (b < 0)) quotient -= 1;
-    return std::isnan(quotient) ? quotient : snapped(quotient, a / b);
+    return floor_quotient(a, b);
   }
   template <integer T>
   T operator()(T a, T b) const {
@@ -85,23 +88,12 @@ struct FloorDivide {
       return quotient * b != a && (a < 0) != (b < 0) ? quotient - 1 : quotient;
     }
   }
-
- private:
-  /// The quotient without the error of its division; a zero takes the sign of a / b.
-  template <real T>
-  static T snapped(T quotient, T ratio) {
-    if (quotient == 0) return std::copysign(T(0), ratio);
-    const T floor = std::floor(quotient);
-    return quotient - floor > T(0.5) ? floor + 1 : floor;
-  }
 };
 // The remainder of FloorDivide: it has the sign of b. By zero: integers give 0, reals NaN.
 struct Remainder {
   template <real T>
   T operator()(T a, T b) const {
-    const T remainder = std::fmod(a, b);
-    if (remainder == 0) return std::copysign(T(0), b);
-    return (remainder < 0) != (b < 0) ? remainder + b : remainder;
+    return floor_rest(a, b);
   }
   template <integer T>
   T operator()(T a, T b) const {
@@ -164,10 +156,7 @@ struct Minimum {
 struct Logaddexp {
   template <real T>
   T operator()(T a, T b) const {
-    if (a == b) return a + T(0.69314718055994530942);  // infinities included
-    const T larger = a > b ? a : b;
-    return std::isnan(a) || std::isnan(b) ? a + b
-                                          : larger + std::log1p(std::exp(-std::fabs(a - b)));
+    return LogAddExp()(a, b);
   }
 };
 struct Arctan2 {
@@ -292,7 +281,8 @@ BlockFunction find(BinaryKind kind, DType dtype) {
 
 BlockFunction binary_block(BinaryKind kind, DType dtype) {
   if (dtype == DType::f32) {
-    if (const FloatBinary fast = float_binary(kind)) {
+    const FloatBinary common = float_binary(kind);
+    if (const FloatBinary fast = common ? common : wide_binary(kind)) {
       return [fast](const void* const* in, void* to, std::int64_t n) {
         fast(static_cast<const float*>(in[0]), static_cast<const float*>(in[1]),
              static_cast<float*>(to), n);

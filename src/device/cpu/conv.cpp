@@ -1,14 +1,15 @@
 // Convolution, as products of weights with what windows read; and im2col, which is that alone.
 //
-// A tile of outputs has its windows laid out as rows of floats, and the weights are packed in
-// panels, so that the loops of products.h serve. Each output's sum is taken in the order of its
-// taps and channels, whatever tile it is in. Where every channel is a group of its own, channels
-// are computed side by side instead.
+// oneDNN has kernels for some (conv_library.cpp). Of the others, a tile of outputs has its windows
+// laid out as rows of floats, and the weights are packed in panels, so that the loops of products.h
+// serve. Each output's sum is taken in the order of its taps and channels, whatever tile it is in.
+// Where every channel is a group of its own, channels are computed side by side instead.
 #include <algorithm>
 #include <cstring>
 
 #include "base/check.h"
 #include "device/cpu/block_io.h"
+#include "device/cpu/conv_library.h"
 #include "device/cpu/convert.h"
 #include "device/cpu/isa.h"
 #include "device/cpu/kernel.h"
@@ -316,6 +317,10 @@ Prepared prepare_convolution(const PrepareArgs& args, const Conv& op) {
   const ConvShape shape = conv_shape(op, x.spec, w.spec, args.outputs[0].spec);
   KernelTraits traits = whole_operand_traits(args.inputs, args.outputs);
   traits.honours_extent = true;
+  if (auto library = library_conv(op, x.spec, w.spec, args.outputs[0].spec)) {
+    traits.workspace_bytes = library->workspace_bytes;
+    return make_kernel(std::move(traits), std::move(library->run));
+  }
   if (shape.groups == shape.channels && shape.groups == shape.outputs) {
     const BlockSink sink(dtype);
     if (dtype == DType::f64) {

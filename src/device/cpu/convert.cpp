@@ -40,24 +40,29 @@ void narrow_bf16(const float* from, void* to, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) out[i] = bf16(from[i]).bits;
 }
 
-#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+#if HEDDLE_TARGET_CONVERTS_F16
+
+using FloatTag = hn::ScalableTag<float>;
+using HalfTag = hn::Rebind<hwy::float16_t, FloatTag>;
 
 void widen_f16(const void* from, float* to, std::int64_t n) {
   const auto* in = static_cast<const std::uint16_t*>(from);
+  const auto* halves = static_cast<const hwy::float16_t*>(from);
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(FloatTag()));
   std::int64_t i = 0;
-  for (; i + 8 <= n; i += 8) {
-    const __m128i half = _mm_loadu_si128(reinterpret_cast<const __m128i*>(in + i));
-    _mm256_storeu_ps(to + i, _mm256_cvtph_ps(half));
+  for (; i + lanes <= n; i += lanes) {
+    hn::StoreU(hn::PromoteTo(FloatTag(), hn::LoadU(HalfTag(), halves + i)), FloatTag(), to + i);
   }
   for (; i < n; ++i) to[i] = f16_bits_to_f32(in[i]);
 }
 
 void narrow_f16(const float* from, void* to, std::int64_t n) {
   auto* out = static_cast<std::uint16_t*>(to);
+  auto* halves = static_cast<hwy::float16_t*>(to);
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(FloatTag()));
   std::int64_t i = 0;
-  for (; i + 8 <= n; i += 8) {
-    const __m128i half = _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT);
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), half);
+  for (; i + lanes <= n; i += lanes) {
+    hn::StoreU(hn::DemoteTo(HalfTag(), hn::LoadU(FloatTag(), from + i)), HalfTag(), halves + i);
   }
   for (; i < n; ++i) out[i] = f32_to_f16_bits(from[i]);
 }

@@ -5,8 +5,10 @@
 #include "base/check.h"
 #include "base/settings.h"
 #include "base/system.h"
+#include "device/cpu/forms.h"
 #include "device/cpu/isa.h"
 #include "device/cpu/kernel.h"
+#include "device/cpu/random_bits.h"
 #include "device/cpu/stream.h"
 #include "device/sanitizer.h"
 #include "heddle/memory.h"
@@ -38,33 +40,16 @@ class ImportedBuffer final : public Buffer {
 
 // ---- What there is
 
-std::string_view name_of(Isa level) {
-  switch (level) {
-    case Isa::avx512:
-      return "AVX-512";
-    case Isa::avx2:
-      return "AVX2";
-    case Isa::portable:
-      break;
-  }
-  return "portable";
-}
-
 /// Which form of the kernels runs, and why no better one.
 std::string kernels() {
-  if (isa() < processor_isa()) {
-    return fmt::format("{}, as HEDDLE_CPU says; the processor has {}", name_of(isa()),
-                       name_of(processor_isa()));
+  const Isa best = processor_isa();
+  if (isa() != best) {
+    return fmt::format("{}, as HEDDLE_CPU says; the processor has {}", title_of(isa()),
+                       title_of(best));
   }
-  switch (isa()) {
-    case Isa::avx512:
-      return "AVX-512 with VNNI, the best there are";
-    case Isa::avx2:
-      return "AVX2, as the processor or the system lacks AVX-512 with VNNI";
-    case Isa::portable:
-      break;
-  }
-  return "portable, as the processor or the system lacks AVX2 with FMA and F16C";
+  const std::string_view lacks = what_the_next_needs(best);
+  if (lacks.empty()) return fmt::format("{}, the best there are", title_of(best));
+  return fmt::format("{}, as the processor or the system lacks {}", title_of(best), lacks);
 }
 
 // ---- Memory
@@ -120,9 +105,15 @@ constexpr PrepareFamily family() {
   if constexpr (one_of<T, Unary, Binary, Compare, Select, GatedMultiply>) {
     return prepare_elementwise;
   }
+  if constexpr (one_of<T, Fused>) return prepare_fused;
   if constexpr (one_of<T, Reduce, Softmax, CausalSoftmax>) return prepare_reduce;
   if constexpr (one_of<T, Scan>) return prepare_scan;
-  if constexpr (one_of<T, ArgReduce, TopK>) return prepare_arg_reductions;
+  if constexpr (one_of<T, ArgReduce>) return prepare_arg_reduce;
+  if constexpr (one_of<T, TopK>) return prepare_top_k;
+  if constexpr (one_of<T, Sort>) return prepare_sort;
+  if constexpr (one_of<T, SearchSorted>) return prepare_search_sorted;
+  if constexpr (one_of<T, Gather>) return prepare_gather_slices;
+  if constexpr (one_of<T, Scatter>) return prepare_scatter_slices;
   if constexpr (one_of<T, GatherAxis, ScatterAxis>) return prepare_axis_indices;
   if constexpr (one_of<T, Pad>) return prepare_pad;
   if constexpr (one_of<T, Conv, Im2col>) return prepare_conv;
@@ -138,12 +129,17 @@ constexpr PrepareFamily family() {
   if constexpr (one_of<T, Repack>) return prepare_repack;
   if constexpr (one_of<T, Linear>) return prepare_linear;
   if constexpr (one_of<T, Matmul>) return prepare_matmul;
+  if constexpr (one_of<T, Factor>) return prepare_factor;
+  if constexpr (one_of<T, Solve>) return prepare_solve;
+  if constexpr (one_of<T, Fft>) return prepare_fft;
+  if constexpr (one_of<T, Hadamard>) return prepare_hadamard;
   if constexpr (one_of<T, GroupQuantize, GroupDequantize>) return prepare_group_quantize;
   if constexpr (one_of<T, GroupMatmul>) return prepare_group_matmul;
   if constexpr (one_of<T, GatherMatmul, SegmentedMatmul>) return prepare_gather_matmul;
   if constexpr (one_of<T, Fp8>) return prepare_fp8;
   if constexpr (one_of<T, Attention>) return prepare_attention;
   if constexpr (one_of<T, Attend>) return prepare_attend;
+  if constexpr (one_of<T, RandomBits>) return prepare_random_bits;
   return nullptr;  // leaves and views: nothing to compute
 }
 
@@ -158,7 +154,7 @@ bool takes_negative_strides(const Op& op) {
   return std::visit(
       []<class T>(const T&) {
         return one_of<T, Contiguous, Reinterpret, Concatenate, SliceUpdate, Cast, Unary, Binary,
-                      Compare, Select, GatedMultiply, Reduce, Softmax, CausalSoftmax, GroupQuantize,
+                      Compare, Select, GatedMultiply, Fused, Reduce, Softmax, CausalSoftmax, GroupQuantize,
                       Fp8, Pad>;
       },
       op);
@@ -185,12 +181,16 @@ class CpuDevice final : public Device {
   std::string_view name() const noexcept override { return "cpu"; }
   std::size_t alignment() const noexcept override { return kAlignment; }
   DeviceInfo describe() const override {
-    return {.hardware = processor_name(),
-            .memory = available_memory(),
-            .details = {{"instructions", std::string(name_of(isa()))},
-                        {"kernels", kernels()},
-                        {"processors", std::to_string(available_processors())},
-                        {"threads", std::to_string(default_threads())}}};
+    DeviceInfo info{.hardware = processor_name(),
+                    .memory = available_memory(),
+                    .details = {{"instructions", std::string(title_of(isa()))},
+                                {"kernels", kernels()},
+                                {"processors", std::to_string(available_processors())},
+                                {"threads", std::to_string(default_threads())}}};
+    for (FormInfo& form : describe_forms()) {
+      info.details.emplace_back(std::move(form.weights), std::move(form.form));
+    }
+    return info;
   }
 
   Prepared prepare(const Op& op, std::span<const OperandSpec> inputs,

@@ -93,7 +93,7 @@ namespace {
 /// Chooses by item size: values are only moved. By masks, since a compiler may not read what it
 /// might not choose, and so vectorises no condition.
 template <class T>
-void select_block(const void* const* in, void* out, std::int64_t n) {
+void select_items(const void* const* in, void* out, std::int64_t n) {
   const auto* condition = static_cast<const std::uint8_t*>(in[0]);
   const auto* a = static_cast<const T*>(in[1]);
   const auto* b = static_cast<const T*>(in[2]);
@@ -104,18 +104,22 @@ void select_block(const void* const* in, void* out, std::int64_t n) {
   }
 }
 
-BlockFunction select_function(std::size_t item) {
+}  // namespace
+
+BlockFunction select_block(std::size_t item) {
   switch (item) {
     case 1:
-      return select_block<std::uint8_t>;
+      return select_items<std::uint8_t>;
     case 2:
-      return select_block<std::uint16_t>;
+      return select_items<std::uint16_t>;
     case 4:
-      return select_block<std::uint32_t>;
+      return select_items<std::uint32_t>;
     default:
-      return select_block<std::uint64_t>;
+      return select_items<std::uint64_t>;
   }
 }
+
+namespace {
 
 /// A kernel whose function takes half types as they are, which no one needs to widen.
 Prepared make_on_bits(const PrepareArgs& args, BlockFunction function) {
@@ -220,7 +224,7 @@ Prepared prepare_elementwise(const PrepareArgs& args) {
     }
   }
   if (std::holds_alternative<Select>(args.op)) {
-    return make_on_bits(args, select_function(item_size(args.outputs[0].spec.dtype)));
+    return make_on_bits(args, select_block(item_size(args.outputs[0].spec.dtype)));
   }
   if (BlockFunction halves = half_function(args)) return make_on_bits(args, std::move(halves));
   BlockFunction function = function_of(args);

@@ -18,6 +18,8 @@ using BlockFunction = std::function<void(const void* const* in, void* out, std::
 BlockFunction unary_block(UnaryKind kind, DType dtype, DType out);
 BlockFunction binary_block(BinaryKind kind, DType dtype);
 BlockFunction compare_block(CompareKind kind, DType dtype);
+/// Chooses by a condition of bools between items of that many bytes.
+BlockFunction select_block(std::size_t item);
 /// From values of `from` (float for half types) to `to` (the floats that a half type is narrowed
 /// from), as cast converts.
 BlockFunction conversion_block(DType from, DType to);

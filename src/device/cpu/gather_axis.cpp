@@ -3,9 +3,8 @@
 #include <type_traits>
 
 #include "base/check.h"
-#include "device/cpu/block_io.h"
 #include "device/cpu/combine.h"
-#include "device/cpu/elementwise.h"
+#include "device/cpu/indices.h"
 #include "device/cpu/kernel.h"
 #include "device/cpu/lines.h"
 #include "device/cpu/types.h"
@@ -13,34 +12,6 @@
 namespace heddle::cpu {
 
 namespace {
-
-/// Indices of any integer dtype, up to kBlock at a time.
-class Indices {
- public:
-  Indices(std::string_view op, const OperandSpec& operand, std::int64_t limit)
-      : op_(op),
-        item_(static_cast<std::int64_t>(item_size(operand.spec.dtype))),
-        limit_(limit),
-        to_i64_(conversion_block(operand.spec.dtype, DType::i64)) {}
-
-  /// Elements [begin, begin + n), checked to lie in [0, limit).
-  const std::int64_t* load(const Operand& operand, std::int64_t begin, std::int64_t n,
-                           BlockBuffer& scratch) const {
-    auto* out = reinterpret_cast<std::int64_t*>(scratch.bytes);
-    const void* from = operand.data + begin * item_;
-    to_i64_(&from, out, n);
-    for (std::int64_t i = 0; i < n; ++i) {
-      require(out[i] >= 0 && out[i] < limit_, ErrorCode::invalid_argument,
-              "{}: index {} at element {} is outside [0, {})", op_, out[i], begin + i, limit_);
-    }
-    return out;
-  }
-
- private:
-  std::string_view op_;
-  std::int64_t item_, limit_;
-  BlockFunction to_i64_;
-};
 
 // ---- Gather
 
@@ -55,7 +26,7 @@ struct Gatherer {
                                   ? to.outer
                                   : std::min(to.outer, launch.extent * to.outer_per_row);
     parallel(launch.team, rows * row, kGrainElements, [&](std::int64_t begin, std::int64_t end) {
-      BlockBuffer scratch;
+      Indices::Scratch scratch;
       for (std::int64_t at = begin; at < end; at += kBlock) {
         const std::int64_t n = std::min(kBlock, end - at);
         take(launch, at, n, indices.load(launch.inputs[1], at, n, scratch));
@@ -102,7 +73,9 @@ struct Replace {
   }
 };
 
-/// Applies updates of the stored type S, computing in T.
+/// Applies updates of the stored type S, computing in T. Where there are fewer bundles of lines
+/// than threads, those share out the places of each line: all go through its indices, and each does
+/// what falls into its part.
 template <class Kind, class S, class T>
 struct Scatterer {
   Lines base, updates;
@@ -110,26 +83,46 @@ struct Scatterer {
 
   void run(const Launch& launch) const {
     copy_base(launch);
-    for_each_bundle(launch, updates, [&](const Bundle& bundle) {
-      BlockBuffer scratch;
-      const S* from = launch.inputs[2].as<S>();
-      S* to = launch.outputs[0].as<S>();
-      // Where lines lie one behind another, a block of one line; else a row of the bundle.
-      const std::int64_t rows = updates.inner == 1 ? kBlock : 1;
-      for (std::int64_t i = 0; i < updates.length; i += rows) {
-        const std::int64_t at = updates.at(bundle.outer, i) + bundle.column;
-        const std::int64_t n = std::min(rows, updates.length - i) * bundle.columns;
-        const std::int64_t* index = indices.load(launch.inputs[1], at, n, scratch);
-        for (std::int64_t k = 0; k < n; ++k) {
-          const std::int64_t column = updates.inner == 1 ? 0 : bundle.column + k;
-          S& element = to[base.at(bundle.outer, index[k]) + column];
-          element = static_cast<S>(Kind()(static_cast<T>(element), static_cast<T>(from[at + k])));
-        }
-      }
-    });
+    const std::int64_t bundles = updates.bundles_that_count(launch.extent);
+    const std::int64_t work = updates.length * std::min(kBundle, updates.inner);
+    const std::int64_t parts = parts_of_a_line(launch.team, bundles, work);
+    parallel(launch.team, bundles * parts, parts > 1 ? 1 : row_grain(work),
+             [&](std::int64_t begin, std::int64_t end) {
+               for (std::int64_t i = begin; i < end; ++i) {
+                 const std::int64_t part = i % parts;
+                 apply(launch, bundle_of(updates, i / parts), base.length * part / parts,
+                       base.length * (part + 1) / parts);
+               }
+             });
   }
 
  private:
+  static std::int64_t parts_of_a_line(const Team& team, std::int64_t bundles, std::int64_t work) {
+    if (bundles == 0 || bundles >= team.size()) return 1;
+    return std::clamp<std::int64_t>(work / kGrainElements, 1, team.size() / bundles);
+  }
+
+  /// What falls into places [first, last) of the bundle's lines.
+  void apply(const Launch& launch, const Bundle& bundle, std::int64_t first,
+             std::int64_t last) const {
+    Indices::Scratch scratch;
+    const S* from = launch.inputs[2].as<S>();
+    S* to = launch.outputs[0].as<S>();
+    // Where lines lie one behind another, a block of one line; else a row of the bundle.
+    const std::int64_t rows = updates.inner == 1 ? kBlock : 1;
+    for (std::int64_t i = 0; i < updates.length; i += rows) {
+      const std::int64_t at = updates.at(bundle.outer, i) + bundle.column;
+      const std::int64_t n = std::min(rows, updates.length - i) * bundle.columns;
+      const std::int64_t* index = indices.load(launch.inputs[1], at, n, scratch);
+      for (std::int64_t k = 0; k < n; ++k) {
+        if (index[k] < first || index[k] >= last) continue;
+        const std::int64_t column = updates.inner == 1 ? 0 : bundle.column + k;
+        S& element = to[base.at(bundle.outer, index[k]) + column];
+        element = static_cast<S>(Kind()(static_cast<T>(element), static_cast<T>(from[at + k])));
+      }
+    }
+  }
+
   void copy_base(const Launch& launch) const {
     const S* from = launch.inputs[0].as<S>();
     S* to = launch.outputs[0].as<S>();

@@ -5,12 +5,10 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "device/cpu/isa.h"
+#include "device/cpu/forms.h"
 #include "device/cpu/kernel.h"
 #include "device/cpu/lines.h"
 #include "device/cpu/parallel.h"
-#include "device/cpu/products.h"
-#include "device/cpu/quant.h"
 
 namespace heddle::cpu {
 
@@ -24,15 +22,18 @@ struct GroupedPlan {
   void (*product)(const ProductJob&) = nullptr;                        // of float types
   void (*dots)(const QuantJob&) = nullptr;                             // of block types
   void (*round)(const float*, std::int64_t, RoundedBlock&) = nullptr;  // with `dots`
+  const RoundedProducts* rounded = nullptr;  // with `product`, where HEDDLE_MATMUL asks for it
 
   std::size_t workspace_bytes() const {
+    if (rounded) return static_cast<std::size_t>(tokens * rounded->x_stride(depth)) * sizeof(float);
     return dots ? static_cast<std::size_t>(tokens * rounded_blocks(depth)) * sizeof(RoundedBlock)
                 : 0;
   }
 
   void run(const Launch& launch) const {
     const std::int64_t count = launch.extent < 0 ? tokens : std::min(tokens, launch.extent);
-    if (dots) round_rows(launch, count);
+    if (dots) round_to_blocks(launch, count);
+    if (rounded) round_to_bf16(launch, count);
     const std::int64_t chunks = (count + kTokensAtOnce - 1) / kTokensAtOnce;
     const std::int64_t groups = (columns + kGroupColumns - 1) / kGroupColumns;
     parallel(launch.team, groups * chunks, row_grain(kGroupColumns * depth / 8),
@@ -46,15 +47,25 @@ struct GroupedPlan {
   }
 
  private:
-  void round_rows(const Launch& launch, std::int64_t count) const {
+  void round_to_bf16(const Launch& launch, std::int64_t count) const {
+    parallel(launch.team, count, row_grain(depth), [&](std::int64_t begin, std::int64_t end) {
+      auto* rows = reinterpret_cast<float*>(launch.workspace);
+      for (std::int64_t t = begin; t < end; ++t) {
+        rounded->round(launch.inputs[0].as<float>() + t * depth, depth,
+                       rows + t * rounded->x_stride(depth));
+      }
+    });
+  }
+
+  void round_to_blocks(const Launch& launch, std::int64_t count) const {
     const std::int64_t blocks = rounded_blocks(depth);
     parallel(launch.team, count * blocks, row_grain(kRoundedElements),
              [&](std::int64_t begin, std::int64_t end) {
-               auto* rounded = reinterpret_cast<RoundedBlock*>(launch.workspace);
+               auto* to = reinterpret_cast<RoundedBlock*>(launch.workspace);
                for (std::int64_t i = begin; i < end; ++i) {
                  const std::int64_t first = i % blocks * kRoundedElements;
                  round(launch.inputs[0].as<float>() + i / blocks * depth + first,
-                       std::min<std::int64_t>(kRoundedElements, depth - first), rounded[i]);
+                       std::min<std::int64_t>(kRoundedElements, depth - first), to[i]);
                }
              });
   }
@@ -88,8 +99,11 @@ struct GroupedPlan {
           reinterpret_cast<const RoundedBlock*>(launch.workspace) + first * rounded_blocks(depth);
       return dots({x, rows, weights, depth, width, out, columns});
     }
-    product({.x = launch.inputs[0].as<float>() + first * depth,
-             .x_stride = depth,
+    const std::int64_t x_stride = rounded ? rounded->x_stride(depth) : depth;
+    const float* x =
+        rounded ? reinterpret_cast<const float*>(launch.workspace) : launch.inputs[0].as<float>();
+    product({.x = x + first * x_stride,
+             .x_stride = x_stride,
              .rows = rows,
              .weights = weights,
              .depth = depth,
@@ -109,11 +123,14 @@ Prepared prepare_grouped_linear(const PrepareArgs& args) {
                    .columns = weights.shape[1],
                    .experts = weights.shape[0],
                    .row_bytes = row_bytes(weights.dtype, weights.shape[2])};
-  if (const auto type = stored_type(weights.dtype)) {
-    plan.product = products(isa()).dots[static_cast<std::size_t>(*type)];
+  const LinearForms forms = linear_forms();
+  if (const auto stored = stored_type(weights.dtype)) {
+    const auto type = static_cast<std::size_t>(*stored);
+    plan.rounded = forms.rounded;
+    plan.product = forms.rounded ? forms.rounded->dots[type] : forms.exact->dots[type];
   } else if (const auto blocks = quant_type(weights.dtype)) {
-    plan.dots = quant_loops(isa()).dots[*blocks];
-    plan.round = quant_loops(isa()).round;
+    plan.dots = forms.blocks->dots[*blocks];
+    plan.round = forms.blocks->round;
   } else {
     return refuse(
         fmt::format("grouped_linear: weights of {} have no kernel", to_string(weights.dtype)));

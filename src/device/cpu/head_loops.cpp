@@ -25,8 +25,10 @@ const HeadLoops* head_loops(Isa level, DType dtype) {
   const int index = index_of(dtype);
   if (index < 0) return nullptr;
 #if defined(__x86_64__)
-  if (level == Isa::avx512) return &avx512::kHeadLoops[index];
-  if (level == Isa::avx2) return &avx2::kHeadLoops[index];
+  if (level >= Isa::avx512) return &avx512::kHeadLoops[index];
+  if (level >= Isa::avx2) return &avx2::kHeadLoops[index];
+#elif defined(__aarch64__)
+  if (level >= Isa::neon) return &neon::kHeadLoops[index];
 #else
   static_cast<void>(level);
 #endif

@@ -66,5 +66,8 @@ extern const HeadLoops kHeadLoops[kHeadTypes];
 namespace avx512 {
 extern const HeadLoops kHeadLoops[kHeadTypes];
 }
+namespace neon {
+extern const HeadLoops kHeadLoops[kHeadTypes];
+}
 
 }  // namespace heddle::cpu

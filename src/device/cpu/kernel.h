@@ -67,9 +67,15 @@ inline Prepared make_kernel(KernelTraits traits, Run run) {
 Prepared prepare_copy(const PrepareArgs&);  // contiguous, view, concatenate, slice_update, arange
 Prepared prepare_cast(const PrepareArgs&);  // cast, dequantising included
 Prepared prepare_elementwise(const PrepareArgs&);  // unary, binary, compare, select, gated_multiply
+Prepared prepare_fused(const PrepareArgs&);
 Prepared prepare_reduce(const PrepareArgs&);       // reduce, softmax, causal_softmax
 Prepared prepare_scan(const PrepareArgs&);         // scan
-Prepared prepare_arg_reductions(const PrepareArgs&);  // arg_reduce, top_k
+Prepared prepare_arg_reduce(const PrepareArgs&);   // arg_reduce
+Prepared prepare_top_k(const PrepareArgs&);        // top_k
+Prepared prepare_sort(const PrepareArgs&);         // sort
+Prepared prepare_search_sorted(const PrepareArgs&);   // search_sorted
+Prepared prepare_gather_slices(const PrepareArgs&);   // gather
+Prepared prepare_scatter_slices(const PrepareArgs&);  // scatter
 Prepared prepare_axis_indices(const PrepareArgs&);    // gather_axis, scatter_axis
 Prepared prepare_pad(const PrepareArgs&);
 Prepared prepare_conv(const PrepareArgs&);  // conv, im2col
@@ -84,6 +90,10 @@ Prepared prepare_repack(const PrepareArgs&);          // repack
 Prepared prepare_linear(const PrepareArgs&);          // linear, all weight types and layouts
 Prepared prepare_matmul(const PrepareArgs&);          // matmul
 Prepared prepare_attention(const PrepareArgs&);       // attention
+Prepared prepare_factor(const PrepareArgs&);
+Prepared prepare_solve(const PrepareArgs&);
+Prepared prepare_fft(const PrepareArgs&);
+Prepared prepare_hadamard(const PrepareArgs&);
 Prepared prepare_group_quantize(const PrepareArgs&);  // group_quantize, group_dequantize
 Prepared prepare_group_matmul(const PrepareArgs&);
 Prepared prepare_gather_matmul(const PrepareArgs&);  // gather_matmul, segmented_matmul

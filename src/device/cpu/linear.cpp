@@ -4,23 +4,22 @@
 #include <vector>
 
 #include "base/check.h"
-#include "device/cpu/isa.h"
+#include "device/cpu/dwindling.h"
+#include "device/cpu/forms.h"
 #include "device/cpu/kernel.h"
 #include "device/cpu/parallel.h"
-#include "device/cpu/products.h"
-#include "device/cpu/quant.h"
 
 namespace heddle::cpu {
 
 namespace {
 
-// Rows that are computed together, so that they share a decoded block of weights in the cache.
-constexpr std::int64_t kRowBlock = kMostTileRows;
+// Rows that are computed together share what is made of a block of weights: the more the better, as
+// long as every thread finds so many pieces of the whole to do.
+constexpr std::int64_t kPiecesOfThread = 8;
 // Multiply-adds (16 at a time, a few microseconds) that are worth another thread.
 constexpr std::int64_t kChunkWork = std::int64_t{1} << 17;
 // A few rows wait for memory, which a thread reads fastest in long runs: with 64 KiB at a time, two
-// threads get three quarters of what they get with this (measured on Zen 4).
-constexpr std::int64_t kChunkBytes = std::int64_t{512} << 10;
+// threads get three quarters of what they get with 512 (measured on Zen 4).
 constexpr std::int64_t kRowsThatWait = 8;
 
 struct Weight {
@@ -35,13 +34,25 @@ struct LinearPlan {
   std::int64_t depth = 0, x_stride = 0;
   std::int64_t rows = 0, rows_per_extent = 1;
   std::int64_t groups = 0;
-  std::int64_t weight_bytes = 0;
   void (*round)(const float*, std::int64_t, RoundedBlock&) = nullptr;  // if any weight has blocks
+  const RoundedProducts* rounded = nullptr;  // if any has none, and HEDDLE_MATMUL asks for it
   std::vector<Weight> weights;
 
-  std::size_t workspace_bytes() const {
+  std::size_t blocks_bytes() const {
     return round ? static_cast<std::size_t>(rows * rounded_blocks(depth)) * sizeof(RoundedBlock)
                  : 0;
+  }
+  /// Of the rows that `rounded` makes, which follow the blocks.
+  std::int64_t rounded_stride() const { return rounded->x_stride(depth); }
+  std::size_t workspace_bytes() const {
+    const auto floats = static_cast<std::size_t>(rounded ? rows * rounded_stride() : 0);
+    return blocks_bytes() + floats * sizeof(float);
+  }
+  RoundedBlock* blocks(const Launch& launch) const {
+    return reinterpret_cast<RoundedBlock*>(launch.workspace);
+  }
+  float* rounded_rows(const Launch& launch) const {
+    return reinterpret_cast<float*>(launch.workspace + blocks_bytes());
   }
 };
 
@@ -72,18 +83,20 @@ std::string weight_problem(const OperandSpec& weight) {
   return {};
 }
 
-Weight make_weight(const OperandSpec& weight) {
+Weight make_weight(const OperandSpec& weight, const LinearForms& forms) {
   Weight made{.row_bytes = row_bytes(weight.spec.dtype, weight.spec.shape[1]),
               .columns = weight.spec.shape[0]};
   const bool packed = weight.layout.kind == LayoutKind::panel16;
   if (const auto blocks = quant_type(weight.spec.dtype)) {
-    made.dots =
-        packed ? quant_panel_loops(isa()).products[*blocks] : quant_loops(isa()).dots[*blocks];
+    made.dots = packed ? forms.panels->products[*blocks] : forms.blocks->dots[*blocks];
     return made;
   }
-  const Products& loops = products(isa());
   const auto type = static_cast<std::size_t>(*stored_type(weight.spec.dtype));
-  made.product = packed ? loops.panels[type] : loops.dots[type];
+  if (forms.rounded) {
+    made.product = packed ? forms.rounded->panels[type] : forms.rounded->dots[type];
+  } else {
+    made.product = packed ? forms.exact->panels[type] : forms.exact->dots[type];
+  }
   return made;
 }
 
@@ -94,12 +107,13 @@ LinearPlan make_plan(const PrepareArgs& args, std::int64_t x_stride) {
     plan.rows *= x[i];
     if (i > 0) plan.rows_per_extent *= x[i];
   }
+  const LinearForms forms = linear_forms();
   for (const OperandSpec& operand : args.inputs.subspan(1)) {
-    Weight weight = make_weight(operand);
+    Weight weight = make_weight(operand, forms);
     weight.first_group = plan.groups;
-    if (weight.dots) plan.round = quant_loops(isa()).round;
+    if (weight.dots) plan.round = forms.blocks->round;
+    if (weight.product) plan.rounded = forms.rounded;
     plan.weights.push_back(weight);
-    plan.weight_bytes += weight.columns * static_cast<std::int64_t>(weight.row_bytes);
     plan.groups += (weight.columns + kGroupColumns - 1) / kGroupColumns;
   }
   return plan;
@@ -118,13 +132,14 @@ void run_group(const LinearPlan& plan, const Launch& launch, std::int64_t group,
   const std::int64_t columns = std::min(kGroupColumns, weight.columns - column);
   float* out = launch.outputs[i].as<float>() + first_row * weight.columns + column;
   if (weight.dots) {
-    const auto* x = reinterpret_cast<const RoundedBlock*>(launch.workspace) +
-                    first_row * rounded_blocks(plan.depth);
+    const RoundedBlock* x = plan.blocks(launch) + first_row * rounded_blocks(plan.depth);
     return weight.dots({x, rows, weights, plan.depth, columns, out, weight.columns});
   }
+  const float* x = plan.rounded ? plan.rounded_rows(launch) : launch.inputs[0].as<float>();
+  const std::int64_t x_stride = plan.rounded ? plan.rounded_stride() : plan.x_stride;
   weight.product({
-      .x = launch.inputs[0].as<float>() + first_row * plan.x_stride,
-      .x_stride = plan.x_stride,
+      .x = x + first_row * x_stride,
+      .x_stride = x_stride,
       .rows = rows,
       .weights = weights,
       .depth = plan.depth,
@@ -135,10 +150,10 @@ void run_group(const LinearPlan& plan, const Launch& launch, std::int64_t group,
 }
 
 /// The first `rows` rows of x, once for all weights of block types.
-void round_rows(const LinearPlan& plan, const Launch& launch, std::int64_t rows) {
+void round_to_blocks(const LinearPlan& plan, const Launch& launch, std::int64_t rows) {
   const std::int64_t blocks = rounded_blocks(plan.depth);
   const auto body = [&](std::int64_t begin, std::int64_t end) {
-    auto* rounded = reinterpret_cast<RoundedBlock*>(launch.workspace);
+    RoundedBlock* rounded = plan.blocks(launch);
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t first = i % blocks * kRoundedElements;
       plan.round(launch.inputs[0].as<float>() + i / blocks * plan.x_stride + first,
@@ -148,25 +163,51 @@ void round_rows(const LinearPlan& plan, const Launch& launch, std::int64_t rows)
   parallel(launch.team, rows * blocks, row_grain(kRoundedElements), body);
 }
 
-/// How many groups of columns, times blocks of rows, a thread takes at once. As many chunks as fit
-/// the team's size, where they are large.
-std::int64_t chunk_of(const LinearPlan& plan, std::int64_t rows_a_block, bool few, int threads) {
-  const std::int64_t work = rows_a_block * kGroupColumns * std::max<std::int64_t>(1, plan.depth);
-  const std::int64_t least = std::max<std::int64_t>(1, kChunkWork / work);
-  if (!few) return least;
-  const std::int64_t rounds = plan.weight_bytes / (kChunkBytes * threads) + 1;
-  return std::max(least, (plan.groups + rounds * threads - 1) / (rounds * threads));
+/// And for all others, where they are rounded.
+void round_to_bf16(const LinearPlan& plan, const Launch& launch, std::int64_t rows) {
+  parallel(launch.team, rows, row_grain(plan.depth), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t r = begin; r < end; ++r) {
+      plan.rounded->round(launch.inputs[0].as<float>() + r * plan.x_stride, plan.depth,
+                          plan.rounded_rows(launch) + r * plan.rounded_stride());
+    }
+  });
+}
+
+/// Into how many blocks the rows are cut.
+std::int64_t row_blocks(const LinearPlan& plan, std::int64_t rows, int threads) {
+  const auto blocks_of = [rows](std::int64_t most) { return (rows + most - 1) / most; };
+  const std::int64_t groups = std::max<std::int64_t>(1, plan.groups);
+  const std::int64_t wanted = (kPiecesOfThread * threads + groups - 1) / groups;
+  return std::clamp(wanted, blocks_of(kMostPanelRows), blocks_of(kMostTileRows));
+}
+
+/// Groups of columns for that many rows that are worth another thread.
+std::int64_t least_groups(const LinearPlan& plan, std::int64_t rows) {
+  const std::int64_t work = rows * kGroupColumns * std::max<std::int64_t>(1, plan.depth);
+  return std::max<std::int64_t>(1, kChunkWork / work);
+}
+
+void run_few_rows(const LinearPlan& plan, const Launch& launch, std::int64_t rows) {
+  const Dwindling share(plan.groups, least_groups(plan, rows), launch.team.size());
+  parallel(launch.team, share.chunks(), 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t chunk = begin; chunk < end; ++chunk) {
+      const Dwindling::Range range = share.range(chunk);
+      for (std::int64_t group = range.begin; group < range.end; ++group) {
+        run_group(plan, launch, group, 0, rows);
+      }
+    }
+  });
 }
 
 void run_linear(const LinearPlan& plan, const Launch& launch) {
   std::int64_t rows = plan.rows;
   if (launch.extent >= 0) rows = std::min(rows, launch.extent * plan.rows_per_extent);
-  const std::int64_t blocks = (rows + kRowBlock - 1) / kRowBlock;
-  if (blocks == 0) return;
-  if (plan.round) round_rows(plan, launch, rows);
+  if (rows == 0) return;
+  if (plan.round) round_to_blocks(plan, launch, rows);
+  if (plan.rounded) round_to_bf16(plan, launch, rows);
+  if (rows <= kRowsThatWait) return run_few_rows(plan, launch, rows);
+  const std::int64_t blocks = row_blocks(plan, rows, launch.team.size());
   const std::int64_t rows_a_block = (rows + blocks - 1) / blocks;
-  const std::int64_t grain =
-      chunk_of(plan, rows_a_block, rows <= kRowsThatWait, launch.team.size());
   const auto body = [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t unit = begin; unit < end; ++unit) {
       const std::int64_t first_row = unit % blocks * rows_a_block;
@@ -174,7 +215,7 @@ void run_linear(const LinearPlan& plan, const Launch& launch) {
       if (count > 0) run_group(plan, launch, unit / blocks, first_row, count);
     }
   };
-  parallel(launch.team, plan.groups * blocks, grain, body);
+  parallel(launch.team, plan.groups * blocks, least_groups(plan, rows_a_block), body);
 }
 
 }  // namespace

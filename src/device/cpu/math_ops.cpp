@@ -60,7 +60,7 @@ HWY_INLINE HWY_ATTR void store(FloatVec v, bf16* out) {
 }
 
 // The other levels have no instructions for these.
-#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+#if HEDDLE_TARGET_CONVERTS_F16
 HWY_INLINE HWY_ATTR FloatVec load(const f16* x) {
   const hn::Rebind<hwy::float16_t, FloatTag> narrow;
   return hn::PromoteTo(FloatTag(), hn::LoadU(narrow, reinterpret_cast<const hwy::float16_t*>(x)));
@@ -278,7 +278,7 @@ template <class T>
 constexpr MathOf<T> kMathOf{find_unary<T>, find_binary<T>, find_compare<T>};
 
 const MathTable& math_table() {
-#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+#if HEDDLE_TARGET_CONVERTS_F16
   static constexpr MathOf<f16> kF16s = kMathOf<f16>;
 #else
   static constexpr MathOf<f16> kF16s{[](UnaryKind) -> UnaryMap<f16> { return nullptr; },

@@ -72,4 +72,7 @@ struct LibraryMatmul {
 };
 std::optional<LibraryMatmul> library_matmul(DType dtype, const MatmulShape& shape);
 
+/// The product of complex64 matrices.
+Prepared prepare_complex_matmul(const PrepareArgs& args, const MatmulShape& shape);
+
 }  // namespace heddle::cpu

@@ -2,88 +2,69 @@
 //
 // oneDNN may choose another order of summation for another number of rows. So that a row's result
 // does not depend on its company, every product is made of tiles that have the same number of rows
-// and lie the same way in the workspace, the last one padded with zeros.
+// and lie the same way in the workspace, the last one padded with zeros. b is laid out as these
+// products want it at the beginning of each run, once for all rows.
 #include <algorithm>
 #include <cstring>
-#include <oneapi/dnnl/dnnl.hpp>
 
 #include "base/check.h"
+#include "device/cpu/dnnl_run.h"
 #include "device/cpu/isa.h"
 #include "device/cpu/matmul.h"
 #include "device/cpu/parallel.h"
-
-// As omp.h has them; Debian's clang brings that header in a package of its own.
-extern "C" int omp_get_max_threads();
-extern "C" void omp_set_num_threads(int);
 
 namespace heddle::cpu {
 
 namespace {
 
 constexpr std::int64_t kTileRows = 32;
-constexpr std::int64_t kTileColumns = 512;
+constexpr std::int64_t kTileColumns = 1024;
 // Below these, what a call costs outweighs what oneDNN's kernels save.
 constexpr std::int64_t kLeastDepth = 64, kLeastColumns = 64;
 // Slices that can run at once: each has its part of the workspace.
 constexpr std::int64_t kMostSlots = 16;
-constexpr std::size_t kAlignment = 64;
 
 using Dnnl = dnnl::memory;
-
-/// oneDNN's build uses OpenMP. Our pool hands out the slices, so that each call must keep to its
-/// thread; the caller's own setting comes back afterwards.
-class OneOpenMpThread {
- public:
-  OneOpenMpThread() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
-  ~OneOpenMpThread() { omp_set_num_threads(before_); }
-  OneOpenMpThread(const OneOpenMpThread&) = delete;
-  OneOpenMpThread& operator=(const OneOpenMpThread&) = delete;
-
- private:
-  int before_;
-};
-
-dnnl::engine& engine() {
-  static dnnl::engine& cpu = *new dnnl::engine(dnnl::engine::kind::cpu, 0);
-  return cpu;
-}
-
-dnnl::stream& thread_stream() {
-  thread_local dnnl::stream stream(engine());
-  return stream;
-}
 
 /// kTileRows dense rows of a times `columns` columns of b, into dense rows. A primitive may run on
 /// any number of threads at once, each with a scratchpad of its own.
 struct TileProduct {
-  Dnnl::desc a, b, out, scratchpad;
+  Dnnl::desc a, plain_b, b, out, scratchpad;
   dnnl::matmul primitive;
+  dnnl::reorder lay_out_b;
 
   TileProduct(const MatmulShape& s, std::int64_t columns) {
     const OneOpenMpThread one_thread;
     constexpr auto kType = Dnnl::data_type::bf16;
     a = {{kTileRows, s.depth}, kType, Dnnl::dims{s.depth, 1}};
-    b = {{s.depth, columns}, kType, Dnnl::dims{s.b_depth, s.b_column}};
+    plain_b = {{s.depth, columns}, kType, Dnnl::dims{s.b_depth, s.b_column}};
+    const Dnnl::desc any_b({s.depth, columns}, kType, Dnnl::format_tag::any);
     out = {{kTileRows, columns}, kType, Dnnl::dims{columns, 1}};
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    const dnnl::matmul::primitive_desc description({a, b, out}, attributes, engine());
+    const dnnl::matmul::primitive_desc description({a, any_b, out}, attributes, dnnl_engine());
+    b = description.weights_desc();
     scratchpad = description.scratchpad_desc();
     primitive = dnnl::matmul(description);
+    lay_out_b =
+        dnnl::reorder(dnnl::reorder::primitive_desc(dnnl_engine(), plain_b, dnnl_engine(), b));
+  }
+
+  std::size_t b_bytes() const { return dnnl_aligned(b.get_size()); }
+
+  void lay_out(std::byte* from, std::byte* to) const {
+    lay_out_b.execute(dnnl_thread_stream(), {{DNNL_ARG_FROM, Dnnl(plain_b, dnnl_engine(), from)},
+                                             {DNNL_ARG_TO, Dnnl(b, dnnl_engine(), to)}});
   }
 
   void run(std::byte* from_a, std::byte* from_b, std::byte* to, std::byte* scratch) const {
-    primitive.execute(thread_stream(),
-                      {{DNNL_ARG_SRC, Dnnl(a, engine(), from_a)},
-                       {DNNL_ARG_WEIGHTS, Dnnl(b, engine(), from_b)},
-                       {DNNL_ARG_DST, Dnnl(out, engine(), to)},
-                       {DNNL_ARG_SCRATCHPAD, Dnnl(scratchpad, engine(), scratch)}});
+    primitive.execute(dnnl_thread_stream(),
+                      {{DNNL_ARG_SRC, Dnnl(a, dnnl_engine(), from_a)},
+                       {DNNL_ARG_WEIGHTS, Dnnl(b, dnnl_engine(), from_b)},
+                       {DNNL_ARG_DST, Dnnl(out, dnnl_engine(), to)},
+                       {DNNL_ARG_SCRATCHPAD, Dnnl(scratchpad, dnnl_engine(), scratch)}});
   }
 };
-
-std::size_t aligned(std::size_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
 
 class LibraryProduct {
  public:
@@ -96,20 +77,28 @@ class LibraryProduct {
     products_.emplace_back(shape, widest);
     if (rest > 0 && rest < widest) products_.emplace_back(shape, rest);
     for (const TileProduct& product : products_) {
-      scratch_bytes_ = std::max(scratch_bytes_, aligned(product.scratchpad.get_size()));
+      scratch_bytes_ = std::max(scratch_bytes_, dnnl_aligned(product.scratchpad.get_size()));
     }
-    a_bytes_ = aligned(bytes(kTileRows * shape.depth));
-    out_bytes_ = aligned(bytes(kTileRows * widest));
+    a_bytes_ = dnnl_aligned(bytes(kTileRows * shape.depth));
+    out_bytes_ = dnnl_aligned(bytes(kTileRows * widest));
     slots_ = std::min(slices(), kMostSlots);
+    for (std::size_t i = 0; i < shape.b_batch.size(); ++i) {
+      if (shape.b_batch[i] != 0) b_count_ *= shape.batch_shape[i];
+    }
   }
 
-  std::size_t workspace_bytes() const { return static_cast<std::size_t>(slots_) * slot_bytes(); }
+  std::size_t workspace_bytes() const {
+    return static_cast<std::size_t>(b_count_) * b_bytes() +
+           static_cast<std::size_t>(slots_) * slot_bytes();
+  }
 
   void run(const Launch& launch) const {
+    lay_out_b(launch);
+    std::byte* slots = launch.workspace + static_cast<std::size_t>(b_count_) * b_bytes();
     parallel(launch.team, slots_, 1, [&](std::int64_t begin, std::int64_t end) {
       const OneOpenMpThread one_thread;
       for (std::int64_t slot = begin; slot < end; ++slot) {
-        std::byte* workspace = launch.workspace + static_cast<std::size_t>(slot) * slot_bytes();
+        std::byte* workspace = slots + static_cast<std::size_t>(slot) * slot_bytes();
         for (std::int64_t i = slot; i < slices(); i += slots_) run_slice(launch, i, workspace);
       }
     });
@@ -121,14 +110,62 @@ class LibraryProduct {
   std::int64_t slices() const { return shape_.batch * row_tiles_ * column_tiles_; }
   std::size_t slot_bytes() const { return scratch_bytes_ + a_bytes_ + out_bytes_; }
 
+  /// Of one matrix: its tiles of columns, one after the other.
+  std::size_t b_bytes() const {
+    return static_cast<std::size_t>(column_tiles_ - 1) * products_.front().b_bytes() +
+           products_.back().b_bytes();
+  }
+  const TileProduct& product(std::int64_t column) const {
+    const bool widest = column + kTileColumns <= shape_.columns;
+    return widest ? products_.front() : products_.back();
+  }
+  std::byte* laid_out_b(const Launch& launch, std::int64_t matrix, std::int64_t tile) const {
+    return launch.workspace + static_cast<std::size_t>(matrix) * b_bytes() +
+           static_cast<std::size_t>(tile) * products_.front().b_bytes();
+  }
+
+  /// Which of b's matrices, in the order of their batches, serves a batch.
+  std::int64_t b_matrix(std::int64_t batch) const {
+    std::int64_t matrix = 0, each = 1;
+    for (std::size_t i = shape_.b_batch.size(); i-- > 0; batch /= shape_.batch_shape[i]) {
+      if (shape_.b_batch[i] == 0) continue;
+      matrix += batch % shape_.batch_shape[i] * each;
+      each *= shape_.batch_shape[i];
+    }
+    return matrix;
+  }
+  std::int64_t b_offset(std::int64_t matrix) const {
+    std::int64_t offset = 0;
+    for (std::size_t i = shape_.b_batch.size(); i-- > 0;) {
+      if (shape_.b_batch[i] == 0) continue;
+      offset += matrix % shape_.batch_shape[i] * shape_.b_batch[i];
+      matrix /= shape_.batch_shape[i];
+    }
+    return offset;
+  }
+
+  void lay_out_b(const Launch& launch) const {
+    parallel(launch.team, b_count_ * column_tiles_, 1, [&](std::int64_t begin, std::int64_t end) {
+      const OneOpenMpThread one_thread;
+      for (std::int64_t i = begin; i < end; ++i) {
+        const std::int64_t matrix = i / column_tiles_, tile = i % column_tiles_;
+        const std::int64_t column = tile * kTileColumns;
+        product(column).lay_out(
+            launch.inputs[1].data + bytes(b_offset(matrix)) + bytes(column * shape_.b_column),
+            laid_out_b(launch, matrix, tile));
+      }
+    });
+  }
+
   void run_slice(const Launch& launch, std::int64_t index, std::byte* workspace) const {
     const std::int64_t row = index % row_tiles_ * kTileRows;
-    const std::int64_t column = index / row_tiles_ % column_tiles_ * kTileColumns;
+    const std::int64_t column_tile = index / row_tiles_ % column_tiles_;
+    const std::int64_t column = column_tile * kTileColumns;
     const std::int64_t batch = index / row_tiles_ / column_tiles_;
     const std::int64_t rows = std::min(kTileRows, shape_.rows - row);
     const std::int64_t columns = std::min(kTileColumns, shape_.columns - column);
     const std::byte* a = launch.inputs[0].data + bytes(shape_.a_offset(batch) + row * shape_.a_row);
-    std::byte* b = launch.inputs[1].data + bytes(shape_.b_offset(batch) + column * shape_.b_column);
+    std::byte* b = laid_out_b(launch, b_matrix(batch), column_tile);
     std::byte* out =
         launch.outputs[0].data + bytes((batch * shape_.rows + row) * shape_.columns + column);
 
@@ -140,8 +177,7 @@ class LibraryProduct {
     }
     std::memset(tile_a + static_cast<std::size_t>(rows) * a_row, 0,
                 static_cast<std::size_t>(kTileRows - rows) * a_row);
-    const bool widest = column + kTileColumns <= shape_.columns;
-    (widest ? products_.front() : products_.back()).run(tile_a, b, tile_out, workspace);
+    product(column).run(tile_a, b, tile_out, workspace);
     for (std::int64_t r = 0; r < rows; ++r) {
       std::memcpy(out + bytes(r * shape_.columns), tile_out + static_cast<std::size_t>(r) * out_row,
                   out_row);
@@ -149,7 +185,7 @@ class LibraryProduct {
   }
 
   MatmulShape shape_;
-  std::int64_t row_tiles_, column_tiles_, slots_ = 0;
+  std::int64_t row_tiles_, column_tiles_, slots_ = 0, b_count_ = 1;
   std::size_t scratch_bytes_ = 0, a_bytes_ = 0, out_bytes_ = 0;
   std::vector<TileProduct> products_;  // for the widest tiles, and for the last if it is narrower
 };
@@ -158,7 +194,8 @@ class LibraryProduct {
 
 std::optional<LibraryMatmul> library_matmul(DType dtype, const MatmulShape& shape) {
   const bool worthwhile = shape.depth >= kLeastDepth && shape.columns >= kLeastColumns;
-  if (dtype != DType::bf16 || isa() != Isa::avx512 || !worthwhile || shape.a_depth != 1) {
+  const bool is_quicker = has_level(Isa::avx512) && isa() >= Isa::avx512;
+  if (dtype != DType::bf16 || !is_quicker || !worthwhile || shape.a_depth != 1) {
     return std::nullopt;
   }
   try {

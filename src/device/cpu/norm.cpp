@@ -6,6 +6,7 @@
 #include "device/cpu/kernel.h"
 #include "device/cpu/math_ops.h"
 #include "device/cpu/parallel.h"
+#include "device/cpu/prefetch.h"
 #include "device/cpu/row_ops.h"
 #include "device/cpu/types.h"
 
@@ -72,6 +73,10 @@ struct Normalizer {
       const float* w = has_weight ? weight.floats(operands.weight, at, n, weight_scratch) : nullptr;
       const float* b = has_bias ? bias.floats(operands.bias, at, n, bias_scratch) : nullptr;
       float* out = sink.float_target(operands.out, row.begin + at, out_scratch);
+      if (row.source.in_place() && sink.in_place()) {  // of the next row
+        prefetch(x + length, n * static_cast<int>(sizeof(float)));
+        prefetch_for_write(out + length, n * static_cast<int>(sizeof(float)));
+      }
       ops->normalize(x, mean, scale, w, b, out, n);
       sink.store(out, operands.out, row.begin + at, n);
     }

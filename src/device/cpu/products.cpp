@@ -5,7 +5,7 @@ namespace heddle::cpu {
 namespace {
 
 struct Ones {
-  float values[kMostTileRows] = {};
+  float values[kMostPanelRows] = {};
   constexpr Ones() {
     for (float& value : values) value = 1.0f;
   }
@@ -18,12 +18,28 @@ const float* const kOnes = kOnesTable.values;
 
 const Products& products(Isa level) {
 #if defined(__x86_64__)
-  if (level == Isa::avx512) return avx512::kProducts;
-  if (level == Isa::avx2) return avx2::kProducts;
+  if (level >= Isa::avx512) return avx512::kProducts;
+  if (level >= Isa::avx2) return avx2::kProducts;
+#elif defined(__aarch64__)
+  if (level >= Isa::neon) return neon::kProducts;
 #else
   static_cast<void>(level);
 #endif
   return portable::kProducts;
+}
+
+const RoundedProducts& rounded_products(Isa level) {
+#if defined(__x86_64__)
+  if (level >= Isa::amx) return amx::kRoundedProducts;
+  if (level == Isa::avx512 && has_avx512_bf16()) return avx512_bf16::kRoundedProducts;
+  if (level == Isa::avx512) return avx512::kRoundedProducts;
+  if (level >= Isa::avx2) return avx2::kRoundedProducts;
+#elif defined(__aarch64__)
+  if (level >= Isa::neon) return neon::kRoundedProducts;
+#else
+  static_cast<void>(level);
+#endif
+  return portable::kRoundedProducts;
 }
 
 }  // namespace heddle::cpu

@@ -38,7 +38,7 @@ inline std::optional<Stored> stored_type(DType dtype) noexcept {
 
 /// out[r][c] = sum over k < depth of x[r][k] * w[c][k]. Strides are in elements.
 struct ProductJob {
-  const float* x;
+  const float* x;  // or what RoundedProducts::round made of it, in units as large as a float
   std::int64_t x_stride;
   std::int64_t rows;
   const std::byte* weights;  // the first panel, or the first row
@@ -64,8 +64,11 @@ struct TileJob {
   const float* scales;
 };
 
-/// Scales that add a tile's sums to what is there.
+// Rows that share their part of the first and second level of caches: with what is made of both
+// operands for them, and with the weights alone.
 inline constexpr std::int64_t kMostTileRows = 96;
+inline constexpr std::int64_t kMostPanelRows = 512;
+/// Scales that add a tile's sums to what is there, for kMostPanelRows rows.
 extern const float* const kOnes;
 
 /// One row of scores against a block of positions, of which [begin, end) count. They become
@@ -75,6 +78,15 @@ struct SoftmaxRow {
   std::int64_t begin, end, whole;
   float maximum, sum;  // so far; updated
   float rescale;       // result: what earlier sums must be multiplied by
+};
+
+/// Products with operands rounded to bf16, for HEDDLE_MATMUL=bf16. Sums are of floats.
+struct RoundedProducts {
+  /// What a row of x takes once it is rounded, in units as large as a float.
+  std::int64_t (*x_stride)(std::int64_t depth);
+  void (*round)(const float* x, std::int64_t depth, float* to);
+  void (*panels[kStoredCount])(const ProductJob&);  // weights in panels of 16
+  void (*dots[kStoredCount])(const ProductJob&);    // weights [columns, depth], row-major
 };
 
 struct Products {
@@ -98,14 +110,30 @@ inline std::int64_t round_up_to_panel(std::int64_t count) {
   return (count + kPanel - 1) / kPanel * kPanel;
 }
 
+/// The rounded ones, with instructions for bf16 where the processor has them at this level.
+const RoundedProducts& rounded_products(Isa level);
+
 namespace portable {
 extern const Products kProducts;
-}
+extern const RoundedProducts kRoundedProducts;
+}  // namespace portable
 namespace avx2 {
 extern const Products kProducts;
-}
+extern const RoundedProducts kRoundedProducts;
+}  // namespace avx2
 namespace avx512 {
 extern const Products kProducts;
+extern const RoundedProducts kRoundedProducts;
+}  // namespace avx512
+namespace avx512_bf16 {
+extern const RoundedProducts kRoundedProducts;
 }
+namespace amx {
+extern const RoundedProducts kRoundedProducts;
+}
+namespace neon {
+extern const Products kProducts;
+extern const RoundedProducts kRoundedProducts;
+}  // namespace neon
 
 }  // namespace heddle::cpu

@@ -83,9 +83,30 @@ namespace avx2 {
 extern const QuantLoops kQuantLoops;
 extern const QuantPanelLoops kQuantPanelLoops;
 }  // namespace avx2
+namespace avx_vnni {
+extern const QuantLoops kQuantLoops;
+extern const QuantPanelLoops kQuantPanelLoops;
+}  // namespace avx_vnni
+namespace avx512vl {  // the same, as AVX-512 VL encodes it
+extern const QuantLoops kQuantLoops;
+extern const QuantPanelLoops kQuantPanelLoops;
+}  // namespace avx512vl
 namespace avx512 {
 extern const QuantLoops kQuantLoops;
 extern const QuantPanelLoops kQuantPanelLoops;
 }  // namespace avx512
+namespace amx {
+extern const QuantPanelLoops kQuantPanelLoops;
+}
+namespace neon {
+extern const QuantLoops kQuantLoops;
+extern const QuantPanelLoops kQuantPanelLoops;
+}  // namespace neon
+namespace neon_dotprod {
+extern const QuantPanelLoops kQuantPanelLoops;
+}
+namespace neon_i8mm {
+extern const QuantPanelLoops kQuantPanelLoops;
+}
 
 }  // namespace heddle::cpu

@@ -1,4 +1,4 @@
-// The primitives of quant_int.h in AVX2.
+// The primitives of quant_int.h in AVX2, with VNNI in 256 bits where the level has it.
 #pragma once
 
 #include <immintrin.h>
@@ -115,10 +115,10 @@ inline void store_codes(std::int16_t* to, I16x32 x) {
   _mm256_store_si256(halves, x.low);
   _mm256_store_si256(halves + 1, x.high);
 }
-/// Two codes, for each of 16 columns.
-inline I16x32 broadcast_pair(const std::int16_t* from) {
+/// Two codes, the `k`th two from `from` on, for each of 16 columns.
+inline I16x32 broadcast_pair(const std::int16_t* from, int k) {
   std::int32_t pair;
-  std::memcpy(&pair, from, sizeof pair);
+  std::memcpy(&pair, from + 2 * k, sizeof pair);
   const __m256i all = _mm256_set1_epi32(pair);
   return {all, all};
 }
@@ -172,8 +172,13 @@ inline I32x16 dot(I16x32 a, I16x32 b) {
   return {_mm256_madd_epi16(a.low, b.low), _mm256_madd_epi16(a.high, b.high)};
 }
 inline I32x16 dot_add(I32x16 sums, I16x32 a, I16x32 b) {
+#if defined(__AVXVNNI__) || (defined(__AVX512VNNI__) && defined(__AVX512VL__))
+  return {_mm256_dpwssd_epi32(sums.low, a.low, b.low),
+          _mm256_dpwssd_epi32(sums.high, a.high, b.high)};
+#else
   const I32x16 more = dot(a, b);
   return {_mm256_add_epi32(sums.low, more.low), _mm256_add_epi32(sums.high, more.high)};
+#endif
 }
 inline I32x16 add(I32x16 a, I32x16 b) {
   return {_mm256_add_epi32(a.low, b.low), _mm256_add_epi32(a.high, b.high)};

@@ -103,10 +103,10 @@ inline I16x32 load_any(const void* from) {
 inline void store_codes(std::int16_t* to, I16x32 x) {
   _mm512_store_si512(to, x.v);
 }
-/// Two codes, for each of 16 columns.
-inline I16x32 broadcast_pair(const std::int16_t* from) {
+/// Two codes, the `k`th two from `from` on, for each of 16 columns.
+inline I16x32 broadcast_pair(const std::int16_t* from, int k) {
   std::int32_t pair;
-  std::memcpy(&pair, from, sizeof pair);
+  std::memcpy(&pair, from + 2 * k, sizeof pair);
   return {_mm512_set1_epi32(pair)};
 }
 inline I16x32 add(I16x32 a, int b) {

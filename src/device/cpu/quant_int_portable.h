@@ -163,9 +163,9 @@ template <class F>
 inline I16x32 each_shorts(const F& f) {
   return {{f(0), f(1), f(2), f(3)}};
 }
-/// Two codes, for each of 16 columns.
-inline I16x32 broadcast_pair(const std::int16_t* from) {
-  const std::int16_t a = from[0], b = from[1];
+/// Two codes, the `k`th two from `from` on, for each of 16 columns.
+inline I16x32 broadcast_pair(const std::int16_t* from, int k) {
+  const std::int16_t a = from[2 * k], b = from[2 * k + 1];
   const EightShorts all{a, b, a, b, a, b, a, b};
   return {{all, all, all, all}};
 }

@@ -64,7 +64,7 @@ inline void sum_super(const QuantTile<T, R, C>& t, std::int64_t at, std::int64_t
     }
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
-      const I16x32 x = load_codes(t.x[r][at].codes + part * kPart);
+      const I16x32 x = load_any(t.x[r][at].codes + part * kPart);
       // Within 32 bits: 16 products of at most 2^12 * 32767 to a lane.
 #pragma GCC unroll 4
       for (int c = 0; c < C; ++c) dots[r][c] = dot_add(dots[r][c], weights[c], x);
@@ -118,7 +118,7 @@ inline void sum_small(const QuantTile<T, R, C>& t, std::int64_t at, std::int64_t
     }
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
-      const I16x32 x = load_codes(t.x[r][at].codes + part * kPart);
+      const I16x32 x = load_any(t.x[r][at].codes + part * kPart);
       // Exact in float: two products of at most 2^7 * 32767 to a lane.
 #pragma GCC unroll 4
       for (int c = 0; c < C; ++c) {

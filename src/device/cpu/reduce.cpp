@@ -1,4 +1,4 @@
-// Sum, mean, max, min and prod over any axes.
+// Sum, mean, max, min, prod, all and any over any axes.
 //
 // Every output element is combined in the order that row_ops.h describes, whichever way memory is
 // walked: so neither the layout nor the number of threads shows in a result.
@@ -13,6 +13,7 @@
 #include "device/cpu/combine.h"
 #include "device/cpu/kernel.h"
 #include "device/cpu/parallel.h"
+#include "device/cpu/prefetch.h"
 #include "device/cpu/row_ops.h"
 #include "device/cpu/softmax.h"
 #include "device/cpu/types.h"
@@ -34,8 +35,14 @@ requires((std::same_as<Kind, Sum> || std::same_as<Kind, Prod>)&&std::integral<T>
 
 // ---- How it is walked
 
-/// Columns that are reduced side by side when the reduced axes lie further apart in memory.
-constexpr std::int64_t kColumns = 64;
+/// Columns that are reduced side by side when the reduced axes lie further apart in memory: 1 KiB
+/// of floats, so that memory is read in long runs.
+constexpr std::int64_t kColumns = 256;
+/// Elements between what is added up and what is fetched meanwhile.
+constexpr std::int64_t kAhead = 4 * kBlock;
+/// Rows that are combined before sums go back to their lane.
+constexpr std::int64_t kRowsAtOnce = 4;
+static_assert(kBlock % (kRowsAtOnce * kSumLanes) == 0);
 
 /// The operand's axes split: outputs are numbered along `kept`, and each reduces along `reduced`.
 struct Axes {
@@ -89,17 +96,51 @@ struct LaneBlock {
   }
 };
 
+/// All and any, of zeros and ones that are as wide as the elements.
+struct Both {
+  template <class A>
+  static constexpr A identity() {
+    return A{1};
+  }
+  template <class A>
+  A operator()(A a, A b) const {
+    return static_cast<A>(a & b);
+  }
+};
+struct Either {
+  template <class A>
+  static constexpr A identity() {
+    return A{0};
+  }
+  template <class A>
+  A operator()(A a, A b) const {
+    return static_cast<A>(a | b);
+  }
+};
+template <class Kind>
+constexpr bool kOfTruth = std::is_same_v<Kind, Both> || std::is_same_v<Kind, Either>;
+
+/// An element as a kind accumulates it.
+template <class Kind, class A, class T>
+A accumulated(T x) {
+  if constexpr (kOfTruth<Kind>) {
+    return static_cast<A>(x != T{});
+  } else {
+    return static_cast<A>(x);
+  }
+}
+
 template <class Kind, class T, class A>
 A reduce_block(const T* x, std::int64_t n) {
   LaneBlock<Kind, A, 1> lanes;
   std::int64_t i = 0;
   for (; i + kSumLanes <= n; i += kSumLanes) {
     for (int l = 0; l < kSumLanes; ++l) {
-      lanes.lane[l][0] = Kind()(lanes.lane[l][0], static_cast<A>(x[i + l]));
+      lanes.lane[l][0] = Kind()(lanes.lane[l][0], accumulated<Kind, A>(x[i + l]));
     }
   }
   for (int l = 0; i < n; ++i, ++l) {
-    lanes.lane[l][0] = Kind()(lanes.lane[l][0], static_cast<A>(x[i]));
+    lanes.lane[l][0] = Kind()(lanes.lane[l][0], accumulated<Kind, A>(x[i]));
   }
   return *lanes.fold(1);
 }
@@ -117,8 +158,12 @@ struct Reducer {
     Total total;
     for (std::int64_t i = 0; i < count; i += kBlock) {
       const std::int64_t n = std::min(kBlock, count - i);
+      if (axes.rows.in_place()) {
+        prefetch(axes.rows.at(x, index * count + i + kAhead), n * static_cast<int>(sizeof(T)));
+      }
       const auto* block = static_cast<const T*>(axes.rows.load(x, index * count + i, n, scratch));
-      if constexpr (std::is_same_v<Kind, Sum> && std::is_same_v<T, float>) {
+      if constexpr (std::is_same_v<Kind, Sum> && std::is_same_v<T, float> &&
+                    std::is_same_v<A, float>) {
         total.add(ops->sum(block, n));
       } else {
         total.add(reduce_block<Kind, T, A>(block, n));
@@ -132,33 +177,102 @@ struct Reducer {
   void columns(const std::byte* x, std::int64_t index, std::int64_t n, const Store& store) const {
     const std::int64_t count = axes.reduced.count;
     const std::byte* base = x + offset_of(axes.kept, index) * static_cast<std::int64_t>(axes.item);
-    std::array<Total, kColumns> totals;
+    ColumnTotals totals;
     for (std::int64_t i = 0; i < count; i += kBlock) {
       LaneBlock<Kind, A, kColumns> lanes;
-      for (std::int64_t r = i; r < std::min(count, i + kBlock); ++r) {
-        add_row(base + offset_of(axes.reduced, r) * static_cast<std::int64_t>(axes.item), n,
-                lanes.lane[r % kSumLanes]);
+      const std::int64_t rows = std::min(kBlock, count - i);
+      constexpr std::int64_t kRun = kRowsAtOnce * kSumLanes;
+      std::int64_t r = 0;
+      for (; r + kRun <= rows; r += kRun) {
+        for (std::int64_t l = 0; l < kSumLanes; ++l) add_rows(base, i + r + l, n, lanes.lane[l]);
       }
-      const A* block = lanes.fold(n);
-      for (std::int64_t c = 0; c < n; ++c) totals[static_cast<std::size_t>(c)].add(block[c]);
+      for (; r < rows; ++r) add_row(row_at(base, i + r), n, lanes.lane[r % kSumLanes]);
+      totals.add(lanes.fold(n), n);
     }
+    const A* sums = totals.total(n);
     for (std::int64_t c = 0; c < n; ++c) {
-      store(index + c, count == 0 ? Kind::template identity<A>()
-                                  : totals[static_cast<std::size_t>(c)].total());
+      store(index + c, count == 0 ? Kind::template identity<A>() : sums[c]);
     }
   }
 
  private:
-  void add_row(const std::byte* row, std::int64_t n, A* lane) const {
-    const auto* from = reinterpret_cast<const T*>(row);
-    alignas(64) float widened[kColumns];
+  /// Pairwise sums of many columns, side by side.
+  class ColumnTotals {
+   public:
+    void add(const A* values, std::int64_t n) {
+      std::size_t level = 0;
+      std::copy_n(values, n, carry_);
+      for (; count_ >> level & 1u; ++level) combine(partial_[level], carry_, carry_, n);
+      std::copy_n(carry_, n, partial_[level]);
+      ++count_;
+    }
+    /// Of nothing: nothing in particular.
+    const A* total(std::int64_t n) {
+      bool first = true;
+      for (std::size_t level = 0; count_ >> level != 0; ++level) {
+        if (!(count_ >> level & 1u)) continue;
+        if (first) {
+          std::copy_n(partial_[level], n, carry_);
+        } else {
+          combine(partial_[level], carry_, carry_, n);
+        }
+        first = false;
+      }
+      return carry_;
+    }
+
+   private:
+    static void combine(const A* a, const A* b, A* out, std::int64_t n) {
+      for (std::int64_t c = 0; c < n; ++c) out[c] = Kind()(a[c], b[c]);
+    }
+
+    static constexpr std::size_t kLevels = 32;  // of blocks: more rows than memory holds
+    A partial_[kLevels][kColumns], carry_[kColumns];
+    std::uint64_t count_ = 0;
+  };
+
+  const std::byte* row_at(const std::byte* base, std::int64_t r) const {
+    return base + offset_of(axes.reduced, r) * static_cast<std::int64_t>(axes.item);
+  }
+
+  /// A row's elements as T, widened into `room` if they are halves.
+  const T* elements(const std::byte* row, std::int64_t n, T* room) const {
     if constexpr (std::is_same_v<T, float>) {
       if (axes.widen) {
-        axes.widen(row, widened, n);
-        from = widened;
+        axes.widen(row, room, n);
+        return room;
       }
     }
-    for (std::int64_t c = 0; c < n; ++c) lane[c] = Kind()(lane[c], static_cast<A>(from[c]));
+    return reinterpret_cast<const T*>(row);
+  }
+
+  void add_row(const std::byte* row, std::int64_t n, A* lane) const {
+    alignas(64) T room[kColumns];
+    const T* from = elements(row, n, room);
+    for (std::int64_t c = 0; c < n; ++c) {
+      lane[c] = Kind()(lane[c], accumulated<Kind, A>(from[c]));
+    }
+  }
+
+  /// Rows r, r + kSumLanes, ... of one lane, in this order.
+  void add_rows(const std::byte* base, std::int64_t r, std::int64_t n, A* lane) const {
+    static_assert(kRowsAtOnce == 4);
+    alignas(64) T room[kRowsAtOnce][kColumns];
+    const T* rows[kRowsAtOnce];
+    for (std::int64_t k = 0; k < kRowsAtOnce; ++k) {
+      rows[k] = elements(row_at(base, r + k * kSumLanes), n, room[k]);
+      const std::int64_t next = r + k * kSumLanes + 2;
+      if (next < axes.reduced.count) {
+        prefetch(row_at(base, next), n * static_cast<std::int64_t>(axes.item));
+      }
+    }
+    const T *a = rows[0], *b = rows[1], *c = rows[2], *d = rows[3];
+    for (std::int64_t i = 0; i < n; ++i) {
+      A sum = Kind()(lane[i], accumulated<Kind, A>(a[i]));
+      sum = Kind()(sum, accumulated<Kind, A>(b[i]));
+      sum = Kind()(sum, accumulated<Kind, A>(c[i]));
+      lane[i] = Kind()(sum, accumulated<Kind, A>(d[i]));
+    }
   }
 };
 
@@ -250,6 +364,20 @@ Run mean_run(const PrepareArgs& args, const Reduce& op) {
   });
 }
 
+template <std::size_t bytes>
+using UnsignedOf = std::conditional_t<
+    bytes == 1, std::uint8_t,
+    std::conditional_t<bytes == 2, std::uint16_t,
+                       std::conditional_t<bytes == 4, std::uint32_t, std::uint64_t>>>;
+
+template <class Kind>
+Run truth_run(const PrepareArgs& args, const Reduce& op) {
+  return with_compute_type(args.inputs[0].spec.dtype, [&](auto tag) -> Run {
+    using T = typename decltype(tag)::type;
+    return typed_run<Kind, T, UnsignedOf<sizeof(T)>, bool>(args, op);
+  });
+}
+
 Run run_of(const PrepareArgs& args, const Reduce& op) {
   switch (op.kind) {
     case ReduceKind::sum:
@@ -262,6 +390,10 @@ Run run_of(const PrepareArgs& args, const Reduce& op) {
       return run_of_kind<Min>(args, op);
     case ReduceKind::prod:
       return run_of_kind<Prod>(args, op);
+    case ReduceKind::all:
+      return truth_run<Both>(args, op);
+    case ReduceKind::any:
+      return truth_run<Either>(args, op);
   }
   return {};
 }

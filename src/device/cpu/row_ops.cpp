@@ -25,12 +25,13 @@ struct Lanes {
 
 /// Calls step(index, vector number, vector) over x in groups of kSumLanes, the last one padded.
 template <class Step>
-HWY_INLINE HWY_ATTR void for_groups(const float* x, std::int64_t n, float padding, Lanes& lanes) {
+HWY_INLINE HWY_ATTR void for_groups(const float* x, std::int64_t n, float padding, Lanes& lanes,
+                                    const Step& step = {}) {
   const FloatTag d;
   std::int64_t i = 0;
   for (; i + kSumLanes <= n; i += kSumLanes) {
     for (int k = 0; k < kVectors; ++k) {
-      lanes.v[k] = Step::apply(lanes.v[k], hn::LoadU(d, x + i + k * kVectorLanes));
+      lanes.v[k] = step.apply(lanes.v[k], hn::LoadU(d, x + i + k * kVectorLanes));
     }
   }
   if (i == n) return;
@@ -38,7 +39,7 @@ HWY_INLINE HWY_ATTR void for_groups(const float* x, std::int64_t n, float paddin
   for (float& r : rest) r = padding;
   std::memcpy(rest, x + i, static_cast<std::size_t>(n - i) * sizeof(float));
   for (int k = 0; k < kVectors; ++k) {
-    lanes.v[k] = Step::apply(lanes.v[k], hn::Load(d, rest + k * kVectorLanes));
+    lanes.v[k] = step.apply(lanes.v[k], hn::Load(d, rest + k * kVectorLanes));
   }
 }
 
@@ -48,19 +49,11 @@ HWY_INLINE HWY_ATTR Lanes filled(float value) {
   return lanes;
 }
 
-/// The lanes folded in halves: l + (l + 16), then l + (l + 8), ...
-template <class Combine>
-HWY_INLINE HWY_ATTR float fold(const Lanes& lanes, const Combine& combine) {
-  HWY_ALIGN float lane[kSumLanes];
-  for (int k = 0; k < kVectors; ++k) hn::Store(lanes.v[k], FloatTag(), lane + k * kVectorLanes);
-  for (int half = kSumLanes / 2; half > 0; half /= 2) {
-    for (int l = 0; l < half; ++l) lane[l] = combine(lane[l], lane[l + half]);
-  }
-  return lane[0];
-}
-
 struct AddStep {
-  static HWY_INLINE HWY_ATTR FloatVec apply(FloatVec a, FloatVec x) { return hn::Add(a, x); }
+  template <class V>
+  static HWY_INLINE HWY_ATTR V apply(V a, V x) {
+    return hn::Add(a, x);
+  }
 };
 struct AddSquareStep {
   static HWY_INLINE HWY_ATTR FloatVec apply(FloatVec a, FloatVec x) {
@@ -68,33 +61,58 @@ struct AddSquareStep {
   }
 };
 struct MaxStep {
-  static HWY_INLINE HWY_ATTR FloatVec apply(FloatVec a, FloatVec x) { return hn::Max(x, a); }
+  template <class V>
+  static HWY_INLINE HWY_ATTR V apply(V a, V x) {
+    return hn::Max(x, a);
+  }
 };
 
-HWY_ATTR float add(float a, float b) {
-  return a + b;
+/// The lanes of a vector folded in halves.
+template <class Combine, int lanes, class V>
+HWY_INLINE HWY_ATTR float fold_vector(V v) {
+#if HWY_TARGET == HWY_SCALAR
+  return hn::GetLane(v);
+#else
+  if constexpr (lanes > 4) {
+    const hn::FixedTag<float, lanes / 2> half;
+    return fold_vector<Combine, lanes / 2>(
+        Combine::apply(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+  } else {
+    static_assert(lanes == 4);
+    const V pairs = Combine::apply(v, hn::Shuffle1032(v));
+    return hn::GetLane(Combine::apply(pairs, hn::Shuffle2301(pairs)));
+  }
+#endif
 }
-HWY_ATTR float larger(float a, float b) {
-  return b > a ? b : a;
+
+/// The lanes folded in halves: l + (l + 16), then l + (l + 8), ...
+template <class Combine>
+HWY_INLINE HWY_ATTR float fold(Lanes lanes) {
+  for (int half = kVectors / 2; half > 0; half /= 2) {
+    for (int k = 0; k < half; ++k) {
+      lanes.v[k] = Combine::apply(lanes.v[k], lanes.v[k + half]);
+    }
+  }
+  return fold_vector<Combine, kVectorLanes>(lanes.v[0]);
 }
 
 HWY_ATTR float sum(const float* x, std::int64_t n) {
   Lanes lanes = filled(0.0f);
   for_groups<AddStep>(x, n, 0.0f, lanes);
-  return fold(lanes, add);
+  return fold<AddStep>(lanes);
 }
 
 HWY_ATTR float sum_squares(const float* x, std::int64_t n) {
   Lanes lanes = filled(0.0f);
   for_groups<AddSquareStep>(x, n, 0.0f, lanes);
-  return fold(lanes, add);
+  return fold<AddStep>(lanes);
 }
 
 HWY_ATTR float max(const float* x, std::int64_t n) {
   constexpr float kLowest = -std::numeric_limits<float>::infinity();
   Lanes lanes = filled(kLowest);
   for_groups<MaxStep>(x, n, kLowest, lanes);
-  return fold(lanes, larger);
+  return fold<MaxStep>(lanes);
 }
 
 /// out = f(x) by whole vectors, the rest through a padded copy.
@@ -115,15 +133,20 @@ HWY_INLINE HWY_ATTR void map(const float* x, float* out, std::int64_t n, const F
 
 struct SubtractAndExp {
   FloatVec shift;
-  HWY_INLINE HWY_ATTR FloatVec apply(FloatVec x) const { return exp(hn::Sub(x, shift)); }
+  HWY_INLINE HWY_ATTR FloatVec apply(FloatVec x) const {
+    return exp_of_negative(hn::Sub(x, shift));
+  }
 };
 struct Scale {
   FloatVec factor;
   HWY_INLINE HWY_ATTR FloatVec apply(FloatVec x) const { return hn::Mul(x, factor); }
 };
-struct Deviation {
+struct AddSquaredDeviation {
   FloatVec mean;
-  HWY_INLINE HWY_ATTR FloatVec apply(FloatVec x) const { return hn::Sub(x, mean); }
+  HWY_INLINE HWY_ATTR FloatVec apply(FloatVec a, FloatVec x) const {
+    const FloatVec deviation = hn::Sub(x, mean);
+    return hn::Add(a, hn::Mul(deviation, deviation));
+  }
 };
 
 HWY_ATTR float exp_sum(const float* x, float shift, float* out, std::int64_t n) {
@@ -132,23 +155,46 @@ HWY_ATTR float exp_sum(const float* x, float shift, float* out, std::int64_t n) 
 }
 
 HWY_ATTR float sum_squared_deviations(const float* x, float mean, std::int64_t n) {
-  HWY_ALIGN float deviation[kBlock];
-  map(x, deviation, n, Deviation{constant(mean)});
-  return sum_squares(deviation, n);
+  Lanes lanes = filled(0.0f);
+  for_groups(x, n, mean, lanes, AddSquaredDeviation{constant(mean)});
+  return fold<AddStep>(lanes);
 }
 
 HWY_ATTR void scale(const float* x, float factor, float* out, std::int64_t n) {
   map(x, out, n, Scale{constant(factor)});
 }
 
-HWY_ATTR void normalize(const float* x, float mean, float factor, const float* weight,
-                        const float* bias, float* out, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) {
-    float y = (x[i] - mean) * factor;
-    if (weight) y *= weight[i];
-    if (bias) y += bias[i];
-    out[i] = y;
+/// (x - mean) * factor [* weight] [+ bias]
+template <bool kWeight, bool kBias>
+HWY_ATTR void normalize_as(const float* x, float mean, float factor, const float* weight,
+                           const float* bias, float* out, std::int64_t n) {
+  const FloatTag d;
+  const FloatVec means = constant(mean), factors = constant(factor);
+  const auto one = [&](const float* at, const float* w, const float* b) HWY_ATTR {
+    FloatVec y = hn::Mul(hn::Sub(hn::LoadU(d, at), means), factors);
+    if constexpr (kWeight) y = hn::Mul(y, hn::LoadU(d, w));
+    if constexpr (kBias) y = hn::Add(y, hn::LoadU(d, b));
+    return y;
+  };
+  std::int64_t i = 0;
+  for (; i + kVectorLanes <= n; i += kVectorLanes) {
+    hn::StoreU(one(x + i, kWeight ? weight + i : x, kBias ? bias + i : x), d, out + i);
   }
+  if (i == n) return;
+  HWY_ALIGN float rest[3][kVectorLanes] = {};
+  const std::size_t bytes = static_cast<std::size_t>(n - i) * sizeof(float);
+  std::memcpy(rest[0], x + i, bytes);
+  if (kWeight) std::memcpy(rest[1], weight + i, bytes);
+  if (kBias) std::memcpy(rest[2], bias + i, bytes);
+  hn::Store(one(rest[0], rest[1], rest[2]), d, rest[0]);
+  std::memcpy(out + i, rest[0], bytes);
+}
+
+void normalize(const float* x, float mean, float factor, const float* weight, const float* bias,
+               float* out, std::int64_t n) {
+  const auto function = weight ? (bias ? normalize_as<true, true> : normalize_as<true, false>)
+                               : (bias ? normalize_as<false, true> : normalize_as<false, false>);
+  function(x, mean, factor, weight, bias, out, n);
 }
 
 const RowOps& row_table() {

@@ -2,12 +2,15 @@
 #include "device/cpu/rows.h"
 
 #include <cstring>
+#include <optional>
 
 #include "base/check.h"
 #include "device/cpu/elementwise.h"
+#include "device/cpu/indices.h"
 #include "device/cpu/isa.h"
 #include "device/cpu/parallel.h"
 #include "device/cpu/quant.h"
+#include "device/cpu/slices.h"
 #include "device/cpu/types.h"
 #include "tensor/block_panels.h"
 #include "tensor/blocks.h"
@@ -77,8 +80,26 @@ struct GatherTable {
   BlockSource row;              // of plain types
   BlockFunction convert;        // from what is loaded to what is stored; empty if they are one
   BlockSink sink;
+  std::optional<Slices> unchanged;  // of plain types that stay what they are
 
-  void copy(const std::byte* table, std::int64_t id, std::byte* out, std::int64_t to) const {
+  /// Rows ids[0], ids[1], ..., n <= kBlock, to row `first` of `out` and the next ones.
+  void copy(const std::byte* table, const std::int64_t* ids, std::int64_t n, std::byte* out,
+            std::int64_t first) const {
+    if (!unchanged) {
+      for (std::int64_t i = 0; i < n; ++i)
+        convert_row(table, ids[i], out, (first + i) * row_elements);
+      return;
+    }
+    std::int64_t offsets[kBlock];
+    for (std::int64_t i = 0; i < n; ++i) offsets[i] = ids[i] * row_stride;
+    const auto bytes = static_cast<std::int64_t>(unchanged->item());
+    unchanged->copy(table, offsets, n, out + first * row_elements * bytes);
+  }
+
+  std::size_t item = 0;  // bytes of a computed element of the output
+
+ private:
+  void convert_row(const std::byte* table, std::int64_t id, std::byte* out, std::int64_t to) const {
     const std::byte* from = table + (is_block(spec.dtype) ? 0 : offset_of(id));
     alignas(64) float dequantized[kBlock];
     BlockBuffer scratch, out_scratch;
@@ -102,9 +123,6 @@ struct GatherTable {
     }
   }
 
-  std::size_t item = 0;  // bytes of a computed element of the output
-
- private:
   /// Elements [first, first + n) of row `id`, of a block type.
   void dequantize(const std::byte* table, std::int64_t id, std::int64_t first, std::int64_t n,
                   float* to) const {
@@ -147,6 +165,9 @@ GatherTable make_table(const OperandSpec& table, DType to) {
   const DType loaded = blocks ? DType::f32 : table.spec.dtype;
   if (compute_dtype(loaded) != compute_dtype(to)) made.convert = conversion_block(loaded, to);
   made.sink = BlockSink(to);
+  if (!made.panels && to == table.spec.dtype) {
+    made.unchanged = Slices(row.spec.shape, row.layout.strides, item_size(to));
+  }
   made.item = item_size(compute_dtype(to));
   return made;
 }
@@ -170,18 +191,15 @@ Prepared prepare_gather(const PrepareArgs& args, const GatherRows& op) {
   const std::int64_t per_row = shape.empty() || shape[0] == 0 ? 0 : count / shape[0];
   KernelTraits traits = whole_operand_traits(args.inputs, args.outputs);
   traits.honours_extent = !shape.empty();
-  auto run = [rows = make_table(table, op.dtype), source = BlockSource(ids),
-              to_i64 = conversion_block(ids.spec.dtype, DType::i64), count,
+  auto run = [rows = make_table(table, op.dtype),
+              indices = Indices(GatherRows::kName, ids, table.spec.shape[0], 1, op.wrap), count,
               per_row](const Launch& launch) {
     const auto body = [&](std::int64_t begin, std::int64_t end) {
-      BlockBuffer scratch;
-      for (std::int64_t t = begin; t < end; ++t) {
-        std::int64_t id = 0;
-        const void* from = source.load(launch.inputs[1].data, t, 1, scratch);
-        to_i64(&from, &id, 1);
-        require(id >= 0 && id < rows.spec.shape[0], ErrorCode::invalid_argument,
-                "gather_rows: id {} at index {} is outside [0, {})", id, t, rows.spec.shape[0]);
-        rows.copy(launch.inputs[0].data, id, launch.outputs[0].data, t * rows.row_elements);
+      Indices::Scratch scratch;
+      for (std::int64_t t = begin; t < end; t += kBlock) {
+        const std::int64_t n = std::min(kBlock, end - t);
+        rows.copy(launch.inputs[0].data, indices.load(launch.inputs[1], t, n, scratch), n,
+                  launch.outputs[0].data, t);
       }
     };
     const std::int64_t wanted =

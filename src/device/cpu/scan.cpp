@@ -10,7 +10,9 @@
 #include "device/cpu/combine.h"
 #include "device/cpu/kernel.h"
 #include "device/cpu/lines.h"
+#include "device/cpu/prefetch.h"
 #include "device/cpu/types.h"
+#include "device/cpu/wide_math.h"
 
 namespace heddle::cpu {
 
@@ -115,12 +117,39 @@ struct Scanner {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t at =
           lines.at(bundle.outer, reverse ? lines.length - 1 - i : i) + bundle.column;
+      fetch_ahead<kWrites>(launch, at, bundle.columns);
       const auto* x =
           static_cast<const T*>(source.load(launch.inputs[0].data, at, bundle.columns, scratch));
       Out* y = kWrites ? static_cast<Out*>(sink.target(out, at, out_scratch)) : nullptr;
-      for (std::int64_t c = 0; c < bundle.columns; ++c) add<kWrites>(x[c], sums[c], y + c);
+      row<kWrites>(x, bundle.columns, sums, y);
       if (kWrites) sink.store(y, out, at, bundle.columns);
     }
+  }
+
+  /// What the walk comes to some elements later, for which each line lies in another page.
+  template <bool kWrites>
+  void fetch_ahead(const Launch& launch, std::int64_t at, std::int64_t columns) const {
+    constexpr std::int64_t kAhead = 8;
+    if (!source.in_place() || !sink.in_place()) return;
+    const std::int64_t later = at + (reverse ? -kAhead : kAhead) * lines.inner;
+    if (later < 0 || later >= lines.count() * lines.length) return;
+    prefetch(source.at(launch.inputs[0].data, later), columns * static_cast<int>(sizeof(T)));
+    if (!kWrites) return;
+    BlockBuffer unused;
+    prefetch_for_write(sink.target(launch.outputs[0].data, later, unused),
+                       columns * static_cast<int>(sizeof(Out)));
+  }
+
+  /// An element of each of several lines. An output may lie where its own input does.
+  template <bool kWrites>
+  void row(const T* x, std::int64_t columns, A* __restrict sums, Out* y) const {
+    A with[kBundle];
+    for (std::int64_t c = 0; c < columns; ++c) with[c] = Kind()(sums[c], static_cast<A>(x[c]));
+    if constexpr (kWrites) {
+      const A* results = exclusive ? sums : with;
+      for (std::int64_t c = 0; c < columns; ++c) y[c] = static_cast<Out>(results[c]);
+    }
+    std::copy_n(with, columns, sums);
   }
 
   /// One line whose elements lie side by side, by blocks.
@@ -134,11 +163,73 @@ struct Scanner {
       const std::int64_t at = lines.at(line, reverse ? lines.length - i - n : i);
       const auto* x = static_cast<const T*>(source.load(launch.inputs[0].data, at, n, scratch));
       Out* y = kWrites ? static_cast<Out*>(sink.target(out, at, out_scratch)) : nullptr;
-      for (std::int64_t k = 0; k < n; ++k) {
-        const std::int64_t from = reverse ? n - 1 - k : k;
+      block<kWrites>(x, n, sum, y);
+      if (kWrites) sink.store(y, out, at, n);
+    }
+  }
+
+  /// By groups, each scanned on its own before what is before it is added to all: so that one
+  /// addition waits for the last only once in a group.
+  template <bool kWrites>
+  void block(const T* x, std::int64_t n, A& sum, Out* y) const {
+    if constexpr (std::is_same_v<Kind, LogAddExp> && std::is_same_v<T, float>) {
+      if (scan_log_sums(x, n, reverse, exclusive, sum, kWrites ? y : nullptr)) return;
+    }
+    if constexpr (kIsExtreme) return extremes<kWrites>(x, n, sum, y);
+    constexpr std::int64_t kGroup = std::is_same_v<Kind, LogAddExp> ? 1 : 8;
+    const std::int64_t step = reverse ? -1 : 1;
+    std::int64_t i = 0;
+    for (; i + kGroup <= n; i += kGroup) {
+      const std::int64_t first = reverse ? n - 1 - i : i;
+      A prefix[kGroup];
+      prefix[0] = static_cast<A>(x[first]);
+      for (std::int64_t k = 1; k < kGroup; ++k) {
+        prefix[k] = Kind()(prefix[k - 1], static_cast<A>(x[first + k * step]));
+      }
+      if constexpr (kWrites) write_group<kGroup>(prefix, sum, y + first, step);
+      sum = Kind()(sum, prefix[kGroup - 1]);
+    }
+    for (; i < n; ++i) {
+      const std::int64_t from = reverse ? n - 1 - i : i;
+      add<kWrites>(x[from], sum, y + from);
+    }
+  }
+
+  static constexpr bool kIsExtreme = std::is_same_v<Kind, Max> || std::is_same_v<Kind, Min>;
+
+  /// By groups, in most of which the extreme stays what it is.
+  template <bool kWrites>
+  void extremes(const T* x, std::int64_t n, A& sum, Out* y) const {
+    constexpr std::int64_t kGroup = 64;
+    for (std::int64_t i = 0; i < n; i += kGroup) {
+      const std::int64_t count = std::min(kGroup, n - i), first = reverse ? n - i - count : i;
+      int changes = 0;
+      for (std::int64_t k = 0; k < count; ++k) {
+        const A value = static_cast<A>(x[first + k]);
+        changes |= std::is_same_v<Kind, Max> ? !(value <= sum) : !(value >= sum);
+      }
+      if (changes == 0) {
+        if constexpr (kWrites) std::fill_n(y + first, count, static_cast<Out>(sum));
+        continue;
+      }
+      for (std::int64_t k = 0; k < count; ++k) {
+        const std::int64_t from = first + (reverse ? count - 1 - k : k);
         add<kWrites>(x[from], sum, y + from);
       }
-      if (kWrites) sink.store(y, out, at, n);
+    }
+  }
+
+  template <std::int64_t kGroup>
+  void write_group(const A* prefix, A sum, Out* y, std::int64_t step) const {
+    if (!exclusive) {
+      for (std::int64_t k = 0; k < kGroup; ++k) {
+        y[k * step] = static_cast<Out>(Kind()(sum, prefix[k]));
+      }
+      return;
+    }
+    *y = static_cast<Out>(sum);
+    for (std::int64_t k = 1; k < kGroup; ++k) {
+      y[k * step] = static_cast<Out>(Kind()(sum, prefix[k - 1]));
     }
   }
 

@@ -6,16 +6,19 @@
 #pragma once
 
 #if !defined(HEDDLE_SIMD)
-#error "define HEDDLE_SIMD as portable, avx2 or avx512"
+#error "define HEDDLE_SIMD as the level's name"
 #endif
+// HEDDLE_SIMD_256: vectors of 256 bits, though the compiler may encode them as AVX-512 does.
 
 #include <cstdint>
 #include <cstring>
 
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) && !defined(HEDDLE_SIMD_256)
 #include "device/cpu/simd_avx512.h"
 #elif defined(__AVX2__)
 #include "device/cpu/simd_avx2.h"
+#elif defined(HEDDLE_SIMD_NEON)
+#include "device/cpu/simd_neon.h"
 #else
 #include "device/cpu/simd_portable.h"
 #endif
@@ -31,17 +34,33 @@ inline std::int64_t larger(std::int64_t a, std::int64_t b) {
   return a > b ? a : b;
 }
 
-// How 16 stored elements become floats: one struct for each stored type.
+// How 16 stored elements become floats: one struct for each stored type. What they share is how
+// floats are multiplied: see product_tiles.h.
 
-struct StoredF32 {
+struct StoredF32;
+
+struct FloatTerms {
+  using Vector = F32x16;
+  using Ready = StoredF32;                   // how vectors are kept for many rows
+  static constexpr std::int64_t kTerms = 1;  // multiplied at once in each of 16 columns
+  static constexpr bool kIsReady = false;
+  static F32x16 broadcast(const float* x) { return cpu::HEDDLE_SIMD::broadcast(*x); }
+  static F32x16 multiply_add(F32x16 x, F32x16 w, F32x16 sum) {
+    return cpu::HEDDLE_SIMD::multiply_add(x, w, sum);
+  }
+};
+
+struct StoredF32 : FloatTerms {
   using Element = float;
+  static constexpr bool kIsReady = true;
+  static void store(float* to, F32x16 x) { store16(to, x); }
   static F32x16 load(const float* from) { return load16(from); }
   static F32x16 load_first(const float* from, std::int64_t n) {
     return cpu::HEDDLE_SIMD::load_first(from, n);
   }
 };
 
-struct StoredF16 {
+struct StoredF16 : FloatTerms {
   using Element = std::uint16_t;
   static F32x16 load(const std::uint16_t* from) { return load16_f16(from); }
   static F32x16 load_first(const std::uint16_t* from, std::int64_t n) {
@@ -51,7 +70,7 @@ struct StoredF16 {
   }
 };
 
-struct StoredBf16 {
+struct StoredBf16 : FloatTerms {
   using Element = std::uint16_t;
   static F32x16 load(const std::uint16_t* from) { return load16_bf16(from); }
   static F32x16 load_first(const std::uint16_t* from, std::int64_t n) {

@@ -51,6 +51,19 @@ inline F32x16 load16_bf16(const std::uint16_t* from) {
   const auto* halves = reinterpret_cast<const __m128i*>(from);
   return {widen_bf16(_mm_loadu_si128(halves)), widen_bf16(_mm_loadu_si128(halves + 1))};
 }
+inline __m256 round_to_bf16(__m256 x) {
+  const __m256i bits = _mm256_castps_si256(x);
+  const __m256i even = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+  const __m256i up = _mm256_add_epi32(_mm256_add_epi32(bits, even), _mm256_set1_epi32(0x7fff));
+  const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
+  const __m256 kept = _mm256_blendv_ps(_mm256_castsi256_ps(up), _mm256_castsi256_ps(quiet),
+                                       _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+  return _mm256_and_ps(kept, _mm256_castsi256_ps(_mm256_set1_epi32(-0x10000)));
+}
+/// The nearest bf16, as a float; of two the even one.
+inline F32x16 round_to_bf16(F32x16 x) {
+  return {round_to_bf16(x.low), round_to_bf16(x.high)};
+}
 inline void store16(float* to, F32x16 x) {
   _mm256_storeu_ps(to, x.low);
   _mm256_storeu_ps(to + 8, x.high);

@@ -45,6 +45,16 @@ inline F32x16 load16_bf16(const std::uint16_t* from) {
   const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
   return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16))};
 }
+/// The nearest bf16, as a float; of two the even one.
+inline F32x16 round_to_bf16(F32x16 x) {
+  const __m512i bits = _mm512_castps_si512(x.v);
+  const __m512i even = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+  const __m512i up = _mm512_add_epi32(_mm512_add_epi32(bits, even), _mm512_set1_epi32(0x7fff));
+  const __m512i quiet = _mm512_or_si512(bits, _mm512_set1_epi32(0x400000));
+  const __mmask16 nothing = _mm512_cmp_ps_mask(x.v, x.v, _CMP_UNORD_Q);
+  const __m512i kept = _mm512_mask_mov_epi32(up, nothing, quiet);
+  return {_mm512_castsi512_ps(_mm512_and_si512(kept, _mm512_set1_epi32(-0x10000)))};
+}
 inline void store16(float* to, F32x16 x) {
   _mm512_storeu_ps(to, x.v);
 }

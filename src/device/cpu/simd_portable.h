@@ -74,6 +74,18 @@ inline F32x16 load16_bf16(const std::uint16_t* from) {
   return each([from](int i) { return reinterpret_cast<Four>(widen(from + 4 * i) << 16); });
 }
 
+/// The nearest bf16, as a float; of two the even one.
+inline F32x16 round_to_bf16(const F32x16& x) {
+  typedef std::uint32_t FourBits __attribute__((vector_size(16)));
+  return each([&](int i) {
+    const FourBits bits = reinterpret_cast<FourBits>(x.v[i]);
+    const FourBits up = bits + 0x7fff + (bits >> 16 & 1);
+    const auto nothing = reinterpret_cast<FourBits>(x.v[i] != x.v[i]);
+    const FourBits kept = (nothing & (bits | 0x400000)) | (~nothing & up);
+    return reinterpret_cast<Four>(kept & 0xffff0000);
+  });
+}
+
 inline F32x16 add(const F32x16& a, const F32x16& b) {
   return each([&](int i) { return a.v[i] + b.v[i]; });
 }

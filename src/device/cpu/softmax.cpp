@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "device/cpu/block_io.h"
 #include "device/cpu/parallel.h"
+#include "device/cpu/prefetch.h"
 #include "device/cpu/row_ops.h"
 #include "device/cpu/types.h"
 
@@ -75,6 +76,11 @@ struct SoftmaxRows {
     for (std::int64_t i = 0; i < length; i += kBlock) {
       const std::int64_t n = std::min(kBlock, length - i);
       const float* from = x.floats(in, begin + i, n, x_scratch);
+      if (x.in_place() && sink.in_place()) {  // of the next row, while this one is computed
+        prefetch(from + length, n * static_cast<int>(sizeof(float)));
+        prefetch_for_write(sink.float_target(out, begin + i + length, scratch),
+                           n * static_cast<int>(sizeof(float)));
+      }
       sum.add(ops->exp_sum(from, shift, sink.float_target(out, begin + i, scratch), n));
     }
     return sum.total();

@@ -1,6 +1,7 @@
 // What a long context's attention must not depend on: how it is cut into blocks, splits, heads and
 // tasks.
 #include "device/cpu/attend_run.h"
+#include "device/cpu/attend_share.h"
 #include "device/cpu/attention_core.h"
 #include "device/cpu/isa.h"
 
@@ -38,6 +39,38 @@ void expect_right(const Attend& op, const Context& context, const Tokens& tokens
           << what << " threads " << threads << " level " << static_cast<int>(level);
     }
   }
+}
+
+/// Tasks of one sequence's next token after `positions`.
+std::int64_t tasks_of_one(const HeadShape& shape, std::int64_t positions, std::int64_t threads) {
+  const std::int64_t splits = (positions + kSplit - 1) / kSplit;
+  return share_of(shape, positions, splits, 1, threads).tasks(shape);
+}
+
+TEST(AttendShare, OneSequenceHasWorkForMoreThreadsThanItHasHeads) {
+  const HeadShape qwen{
+      .kv_heads = 2, .group = 7, .features = 64, .most_heads = 7, .most_kv_heads = 2};
+  const HeadShape one{
+      .kv_heads = 1, .group = 8, .features = 128, .most_heads = 8, .most_kv_heads = 1};
+  for (const HeadShape& shape : {qwen, one}) {
+    EXPECT_EQ(tasks_of_one(shape, 4096, 1), 1) << "one thread reads everything once";
+    for (const std::int64_t threads : {2, 8, 16}) {
+      for (const std::int64_t positions : {1024, 2048, 4096, 32768}) {
+        EXPECT_GE(tasks_of_one(shape, positions, threads), threads)
+            << threads << " threads, " << positions << " positions";
+      }
+    }
+  }
+  EXPECT_LE(tasks_of_one(qwen, 64, 8), 2) << "not worth waking threads";
+}
+
+TEST(AttendShare, ManyTokensKeepTheirRowsTogether) {
+  const HeadShape qwen{
+      .kv_heads = 2, .group = 7, .features = 64, .most_heads = 7, .most_kv_heads = 2};
+  const Share share = share_of(qwen, 4096, 1, 64, 8);
+  EXPECT_EQ(share.heads, 7);
+  EXPECT_EQ(share.kv_heads, 2);
+  EXPECT_EQ(share.splits, 0);
 }
 
 TEST(AttendSplits, EveryShapeAndTypeOfHeads) {

@@ -161,11 +161,12 @@ inline bool same_bytes(const HostTensor& a, std::size_t a_at, const HostTensor& 
          std::memcmp(a.bytes.data() + a_at, b.bytes.data() + b_at, count) == 0;
 }
 
-/// The levels that this processor has.
+/// The levels that this processor has, up to the one that HEDDLE_CPU allows.
 inline std::vector<Isa> levels() {
   std::vector<Isa> result;
-  for (const Isa level : {Isa::portable, Isa::avx2, Isa::avx512}) {
-    if (level <= isa()) result.push_back(level);
+  for (const Isa level : processor_levels()) {
+    result.push_back(level);
+    if (level == isa()) break;
   }
   return result;
 }

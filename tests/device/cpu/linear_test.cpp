@@ -1,44 +1,45 @@
+#include <algorithm>
 #include <bit>
 
-#include "device/cpu/kernel_run.h"
+#include "device/cpu/dwindling.h"
+#include "device/cpu/linear_run.h"
 
 namespace heddle::cpu {
 namespace {
 
-HostTensor packed(const HostTensor& weight) {
-  return run_kernel(prepare_repack, Repack{}, {weight})[0];
+// ---- Chunks
+
+/// When the last of some threads ends that take chunks in order, each as soon as it is free, and
+/// take as long as the chunk has items.
+std::int64_t time_of(const Dwindling& share, std::size_t threads) {
+  std::vector<std::int64_t> free_at(threads, 0);
+  for (std::int64_t chunk = 0; chunk < share.chunks(); ++chunk) {
+    const auto [begin, end] = share.range(chunk);
+    *std::ranges::min_element(free_at) += end - begin;
+  }
+  return *std::ranges::max_element(free_at);
 }
 
-HostTensor rows_of(const HostTensor& x, std::int64_t first, std::int64_t count) {
-  const std::int64_t width = x.operand.spec.shape.back();
-  HostTensor part = make_tensor(x.operand.spec.dtype, {count, width});
-  const std::size_t row = row_bytes(x.operand.spec.dtype, width);
-  std::memcpy(part.bytes.data(), x.bytes.data() + static_cast<std::size_t>(first) * row,
-              part.bytes.size());
-  return part;
-}
-
-/// Sums in float64 of the stored values, and of their magnitudes, for a bound on the error.
-struct Reference {
-  std::vector<double> sums, magnitudes;
-};
-Reference reference(const HostTensor& x, const HostTensor& weight) {
-  const auto depth = static_cast<std::size_t>(x.operand.spec.shape.back());
-  const auto columns = static_cast<std::size_t>(weight.operand.spec.shape[0]);
-  const auto rows = static_cast<std::size_t>(x.operand.spec.shape[0]);
-  Reference result{std::vector<double>(rows * columns), std::vector<double>(rows * columns)};
-  std::vector<double> w(columns * depth);
-  for (std::size_t i = 0; i < w.size(); ++i) w[i] = element(weight, i);
-  for (std::size_t r = 0; r < rows; ++r) {
-    for (std::size_t c = 0; c < columns; ++c) {
-      for (std::size_t k = 0; k < depth; ++k) {
-        const double term = element(x, r * depth + k) * w[c * depth + k];
-        result.sums[r * columns + c] += term;
-        result.magnitudes[r * columns + c] += std::abs(term);
+TEST(Dwindling, CoversEverythingOnceAndKeepsNobodyWaiting) {
+  for (const std::int64_t threads : {1, 2, 3, 8, 64}) {
+    for (const std::int64_t least : {1, 2, 7}) {
+      for (std::int64_t count = 0; count < 700; ++count) {
+        const Dwindling share(count, least, threads);
+        std::int64_t next = 0;
+        for (std::int64_t chunk = 0; chunk < share.chunks(); ++chunk) {
+          const auto [begin, end] = share.range(chunk);
+          ASSERT_EQ(begin, next);
+          ASSERT_GT(end, begin);
+          next = end;
+        }
+        ASSERT_EQ(next, count) << threads << " threads, at least " << least;
+        ASSERT_LE(time_of(share, static_cast<std::size_t>(threads)),
+                  (count + threads - 1) / threads + least)
+            << count << " items, " << threads << " threads, at least " << least;
       }
     }
   }
-  return result;
+  EXPECT_LE(Dwindling(9496, 1, 2).chunks(), 24) << "long runs";
 }
 
 constexpr DType kTypes[] = {DType::f32, DType::f16, DType::bf16};
@@ -52,7 +53,7 @@ TEST_P(LinearSizes, AgreeWithFloat64AtEveryLevelInBothLayouts) {
       for (const std::int64_t depth : {0, 1, 15, 17, 128, 300}) {
         const HostTensor x = random_tensor(DType::f32, {rows, depth}, ++seed);
         const HostTensor weight = random_tensor(GetParam(), {columns, depth}, ++seed);
-        const Reference expected = reference(x, weight);
+        const PlainReference expected = plain_reference(x, weight);
         for (const Isa level : levels()) {
           const IsaScope scope(level);
           for (const HostTensor& w : {weight, packed(weight)}) {
@@ -96,7 +97,7 @@ TEST_P(LinearSizes, ARowHasTheSameBitsAloneAndInCompany) {
 TEST_P(LinearSizes, ErrorsGrowSlowlyWithDepth) {
   const HostTensor x = random_tensor(DType::f32, {2, 20000}, 7);
   const HostTensor weight = random_tensor(GetParam(), {40, 20000}, 8);
-  const Reference expected = reference(x, weight);
+  const PlainReference expected = plain_reference(x, weight);
   for (const Isa level : levels()) {
     const IsaScope scope(level);
     for (const HostTensor& w : {weight, packed(weight)}) {

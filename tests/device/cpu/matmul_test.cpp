@@ -129,6 +129,35 @@ TEST_P(MatmulTypes, ARowHasTheSameBitsAloneAndInCompany) {
   }
 }
 
+// Threads decide into how many tasks a product is cut.
+TEST_P(MatmulTypes, HowItIsCutDecidesNothing) {
+  struct Size {
+    std::int64_t rows, depth, columns;
+  };
+  for (const Size& s : {Size{1000, 130, 600}, {250, 512, 300}, {40, 70, 1100}, {13, 512, 90}}) {
+    for (const bool swap_b : {false, true}) {
+      const HostTensor a = random_tensor(GetParam(), {s.rows, s.depth}, 1);
+      const HostTensor b =
+          random_tensor(swap_b ? swapped(GetParam(), {s.depth, s.columns})
+                               : OperandSpec::contiguous({GetParam(), {s.depth, s.columns}}),
+                        2);
+      const HostTensor all = run_kernel(prepare_matmul, Matmul{}, {a, b})[0];
+      for (const int threads : {2, 8, 40}) {
+        const HostTensor same = run_kernel(prepare_matmul, Matmul{}, {a, b}, {threads})[0];
+        ASSERT_EQ(same.bytes, all.bytes) << threads << " threads";
+      }
+      // Few rows, which are checked in full, are cut otherwise again.
+      HostTensor last = make_tensor(GetParam(), {3, s.depth});
+      const std::size_t skipped = (a.bytes.size() / static_cast<std::size_t>(s.rows)) *
+                                  static_cast<std::size_t>(s.rows - 3);
+      std::memcpy(last.bytes.data(), a.bytes.data() + skipped, last.bytes.size());
+      const HostTensor few = run_kernel(prepare_matmul, Matmul{}, {last, b})[0];
+      expect_product(last, b, few);
+      ASSERT_TRUE(same_bytes(all, all.bytes.size() - few.bytes.size(), few, 0, few.bytes.size()));
+    }
+  }
+}
+
 TEST_P(MatmulTypes, EmptyOnesAreEmptyAndSumsOfNothingAreZero) {
   for (const auto& [rows, columns] : {std::pair{0, 3}, {3, 0}}) {
     EXPECT_TRUE(

@@ -1,65 +1,12 @@
-#include <cstddef>
 #include <limits>
+#include <optional>
 
-#include "device/cpu/kernel_run.h"
+#include "device/cpu/linear_run.h"
 #include "device/cpu/quant.h"
-#include "tensor/blocks.h"
 #include "tensor/quantize.h"
 
 namespace heddle::cpu {
 namespace {
-
-constexpr DType kBlockTypes[] = {DType::q4_0, DType::q4_1, DType::q5_0,   DType::q5_1,
-                                 DType::q8_0, DType::q2_K, DType::q3_K,   DType::q4_K,
-                                 DType::q5_K, DType::q6_K, DType::iq4_nl, DType::iq4_xs};
-
-/// Where a type's f16 scales lie in a block.
-std::vector<std::size_t> scale_offsets(DType dtype) {
-  switch (dtype) {
-    case DType::q4_1:
-      return {offsetof(BlockQ4_1, d), offsetof(BlockQ4_1, m)};
-    case DType::q5_1:
-      return {offsetof(BlockQ5_1, d), offsetof(BlockQ5_1, m)};
-    case DType::q2_K:
-      return {offsetof(BlockQ2K, d), offsetof(BlockQ2K, dmin)};
-    case DType::q3_K:
-      return {offsetof(BlockQ3K, d)};
-    case DType::q4_K:
-      return {offsetof(BlockQ4K, d), offsetof(BlockQ4K, dmin)};
-    case DType::q5_K:
-      return {offsetof(BlockQ5K, d), offsetof(BlockQ5K, dmin)};
-    case DType::q6_K:
-      return {offsetof(BlockQ6K, d)};
-    default:
-      return {0};
-  }
-}
-
-/// Blocks of random bits, so that all codes and sub-scales occur, with scales about `scale`.
-HostTensor random_blocks(DType dtype, std::int64_t columns, std::int64_t depth, std::uint32_t seed,
-                         float scale = 0.01f) {
-  HostTensor t = make_tensor(dtype, {columns, depth});
-  std::mt19937 generator(seed);
-  for (std::byte& b : t.bytes) b = static_cast<std::byte>(generator());
-  std::normal_distribution<float> normal;
-  const auto block = static_cast<std::size_t>(info(dtype).block_bytes);
-  for (std::size_t at = 0; at < t.bytes.size(); at += block) {
-    for (const std::size_t offset : scale_offsets(dtype)) {
-      const f16 value(scale * normal(generator));
-      std::memcpy(t.bytes.data() + at + offset, &value, sizeof value);
-    }
-  }
-  return t;
-}
-
-HostTensor rows_of(const HostTensor& x, std::int64_t first, std::int64_t count) {
-  const std::int64_t width = x.operand.spec.shape.back();
-  HostTensor part = make_tensor(DType::f32, {count, width});
-  const std::size_t row = static_cast<std::size_t>(width) * sizeof(float);
-  std::memcpy(part.bytes.data(), x.bytes.data() + static_cast<std::size_t>(first) * row,
-              part.bytes.size());
-  return part;
-}
 
 /// Sums in float64 of x and the dequantised weights, and how far a result may be from them.
 struct Reference {
@@ -114,14 +61,6 @@ double relative_error(const HostTensor& out, const Reference& expected) {
   return std::sqrt(error / norm);
 }
 
-HostTensor linear(const HostTensor& x, const HostTensor& w, RunOptions options = {}) {
-  return run_kernel(prepare_linear, Linear{}, {x, w}, options)[0];
-}
-
-HostTensor packed(const HostTensor& w) {
-  return run_kernel(prepare_repack, Repack{}, {w}, {2})[0];
-}
-
 struct QuantCase {
   DType dtype;
   bool packed;  // weights in panels, or else as a file has them
@@ -162,6 +101,23 @@ TEST_P(QuantLinear, AgreesWithFloat64AtEveryLevel) {
           }
         }
       }
+    }
+  }
+}
+
+TEST_P(QuantLinear, PanelsGiveTheSameBitsAtEveryLevelThatFuses) {
+  if (!GetParam().packed) GTEST_SKIP() << "blocks as files have them are summed by lanes";
+  const std::int64_t depth = 3 * block();
+  const HostTensor w = random_blocks(type(), 37, depth, 2);
+  for (const std::int64_t rows : {1, 2, 3, 11}) {
+    const HostTensor x = random_tensor(DType::f32, {rows, depth}, 3);
+    std::optional<HostTensor> first;
+    for (const Isa level : levels()) {
+      if (level == Isa::portable) continue;
+      const IsaScope scope(level);
+      HostTensor out = product(x, w);
+      if (first) EXPECT_EQ(out.bytes, first->bytes) << setting_of(level) << ", rows " << rows;
+      if (!first) first = std::move(out);
     }
   }
 }

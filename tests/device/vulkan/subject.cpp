@@ -36,7 +36,14 @@ bool is_beyond_kernels(const Op& op, const std::vector<Tensor>& inputs) {
   return states == 0 || states > 64;
 }
 
+bool lacks_shader(const Op& op) {
+  if (const auto* unary = std::get_if<Unary>(&op)) return unary->kind > UnaryKind::isfinite;
+  const auto* reduce = std::get_if<Reduce>(&op);
+  return reduce && (reduce->kind == ReduceKind::all || reduce->kind == ReduceKind::any);
+}
+
 bool may_refuse(const Op& op, const std::vector<Tensor>& inputs) {
+  if (lacks_shader(op)) return true;
   const auto has = [&](const auto& property) { return std::ranges::any_of(inputs, property); };
   const auto packed = [](const Tensor& x) { return x.operand.layout.kind != LayoutKind::strided; };
   const auto strided = [](const Tensor& x) { return !is_contiguous(x.operand); };

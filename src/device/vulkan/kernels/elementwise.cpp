@@ -9,6 +9,8 @@ namespace {
 
 /// Numbers that a shader of so many inputs has room for, besides them, the output and the extent.
 constexpr std::size_t kUnaryNumbers = 15, kBinaryNumbers = 14, kSelectNumbers = 11;
+/// Shaders know the kinds by number, up to this one.
+constexpr UnaryKind kLastUnary = UnaryKind::isfinite;
 constexpr std::uint32_t kFirstComparison = static_cast<std::uint32_t>(BinaryKind::right_shift) + 1;
 
 /// Aliases of the output over each input that holds as many bytes, contiguously.
@@ -97,6 +99,7 @@ Prepared prepare_elementwise(const PrepareArgs& args) {
   std::string narrow = narrow_refusal(args, args.outputs[0].spec.dtype);
   if (!narrow.empty()) return refuse(std::move(narrow));
   if (const auto* op = std::get_if<Unary>(&args.op)) {
+    if (op->kind > kLastUnary) return refuse(fmt::format("no shader for {}", name(args.op)));
     return in_form<kUnaryNumbers>(args, "unary", static_cast<std::uint32_t>(op->kind));
   }
   if (const auto* op = std::get_if<Binary>(&args.op)) {

@@ -73,6 +73,9 @@ Accumulation accumulation_of(ReduceKind kind, DType dtype) {
 }
 
 std::string problem_of(const PrepareArgs& args, const Reduce& op, const SplitAxes& axes) {
+  if (op.kind == ReduceKind::all || op.kind == ReduceKind::any) {
+    return fmt::format("no shader for {}", to_string(op.kind));
+  }
   const OperandSpec& x = args.inputs[0];
   if (x.layout.kind != LayoutKind::strided || is_block(x.spec.dtype)) {
     return fmt::format("{}: its operand must be strided and plain, not {}", to_string(op.kind),

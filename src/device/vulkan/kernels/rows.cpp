@@ -115,7 +115,8 @@ Prepared prepare_gather(const PrepareArgs& args, const GatherRows& op) {
        walk_group(args.limits),
        {table.row.rank(), static_cast<std::uint32_t>(spec.dtype),
         static_cast<std::uint32_t>(op.dtype), table.per_item,
-        static_cast<std::uint32_t>(table.bytes), static_cast<std::uint32_t>(ids.dtype)},
+        static_cast<std::uint32_t>(table.bytes), static_cast<std::uint32_t>(ids.dtype),
+        std::uint32_t{op.wrap && info(ids.dtype).kind == DTypeKind::signed_int}},
        grid_of(walk, honours, args.limits),
        {input(0, table.first * table.bytes), input(1), output(0), honours ? extent() : nothing()}},
       params);

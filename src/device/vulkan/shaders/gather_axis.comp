@@ -12,7 +12,7 @@ void gather_elements() {
   const uint number = group_index() * kGroupSize + gl_LocalInvocationIndex;
   if (number < live_count(kExtent)) {
     const uint64_t at = operand(kIndices) + uint64_t(number) * bytes_of(kIndexType);
-    const uint64_t index = load_index(kIndexType, at);
+    const uint64_t index = load_index(kIndexType, at, params.extent);
     report_index(index >= params.extent);
     if (index < params.extent) {
       const uint outer = number / params.inner / params.more;

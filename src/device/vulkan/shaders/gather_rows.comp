@@ -15,11 +15,13 @@ layout(constant_id = 3) const uint kTo = 11;
 layout(constant_id = 4) const uint kBlockElements = 1;
 layout(constant_id = 5) const uint kBlockBytes = 4;
 layout(constant_id = 6) const uint kIds = 7;  // their dtype
+layout(constant_id = 7) const bool kWrap = false;  // negative ids count from the end
 
 void element(uint64_t number) {
   const uint token = uint(number) / params.row_elements;
   const uint within = uint(number) - token * params.row_elements;
-  const int64_t id = load_integer(kIds, bases[1] + uint64_t(token) * integer_bytes(kIds));
+  const int64_t given = load_integer(kIds, bases[1] + uint64_t(token) * integer_bytes(kIds));
+  const int64_t id = kWrap && given < 0l ? given + int64_t(params.table_rows) : given;
   const bool bad = id < 0l || id >= int64_t(params.table_rows);
   report_index(bad);
   if (!bad) {

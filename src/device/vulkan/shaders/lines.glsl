@@ -25,13 +25,23 @@ uint bytes_of(uint type) {
   return type == kU32 || type == kI32 || type == kF32 ? 4u : 8u;
 }
 
-// An index of any integer dtype; what is negative is beyond every extent.
-uint64_t load_index(uint type, uint64_t address) {
+// Counted from the front, where negative indices count from the end; beyond every extent if there is
+// no such element. In unsigned words: Mesa 22.3 takes int64_t(x) < 0 for false.
+uint64_t from_front(int index, uint extent) {
+  if (index >= 0) return uint64_t(uint(index));
+  const uint back = 0u - uint(index);
+  return back <= extent ? uint64_t(extent - back) : 0xfffffffffffffffful;
+}
+
+// An index of any integer dtype into an axis of `extent`.
+uint64_t load_index(uint type, uint64_t address, uint extent) {
   if (type == kU8) return load_u8(address);
   if (type == kU16) return load_u16(address);
   if (type == kU32) return U32s(address).at[0];
-  if (type == kI8) return uint64_t(int64_t(load_i8(address)));
-  if (type == kI16) return uint64_t(int64_t(load_i16(address)));
-  if (type == kI32) return uint64_t(int64_t(I32s(address).at[0]));
-  return U64s(address).at[0];
+  if (type == kI8) return from_front(load_i8(address), extent);
+  if (type == kI16) return from_front(load_i16(address), extent);
+  if (type == kI32) return from_front(I32s(address).at[0], extent);
+  const uint64_t index = U64s(address).at[0];
+  const uint64_t back = 0ul - index;
+  return type == kI64 && back <= uint64_t(extent) && back > 0ul ? uint64_t(extent) - back : index;
 }

@@ -29,7 +29,7 @@ void update_lines() {
     for (uint j = 0u; j < params.more; ++j) {
       const uint64_t number = element_of(line, uint64_t(j), params.more);
       const uint64_t index =
-          load_index(kIndexType, operand(kIndices) + number * bytes_of(kIndexType));
+          load_index(kIndexType, operand(kIndices) + number * bytes_of(kIndexType), params.extent);
       report_index(index >= params.extent);
       if (index < params.extent) {
         const uint64_t from = operand(kUpdates) + number * bytes_of(kType);

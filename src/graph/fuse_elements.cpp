@@ -1,0 +1,127 @@
+// Chains and trees of element-wise ops, each as one program.
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "graph/fusion.h"
+#include "heddle/op_fused.h"
+
+namespace heddle {
+
+namespace {
+
+/// More in one program gains nothing: what they share is by then a small part of the work.
+constexpr std::size_t kMostSteps = 48;
+constexpr std::size_t kMostInputs = 8;
+
+std::optional<ElementStep> step_of(const GraphNode& node) {
+  ElementStep step{};
+  if (const auto* unary = std::get_if<Unary>(&node.op)) {
+    step.op = *unary;
+  } else if (const auto* binary = std::get_if<Binary>(&node.op)) {
+    step.op = *binary;
+  } else if (const auto* compare = std::get_if<Compare>(&node.op)) {
+    step.op = *compare;
+  } else if (const auto* select = std::get_if<Select>(&node.op)) {
+    step.op = *select;
+  } else if (const auto* cast = std::get_if<Cast>(&node.op)) {
+    if (cast->dtype == DType::f16 || cast->dtype == DType::bf16) return std::nullopt;
+    step.op = *cast;
+  } else {
+    return std::nullopt;
+  }
+  return step;
+}
+
+/// The nodes that one program is to do, and what it reads.
+class Program {
+ public:
+  Program(const Fusion& fusion, NodeId root) : fusion_(fusion), root_(root), parts_{root} {}
+
+  /// Takes in, one by one, what only the program reads and has its shape.
+  void grow() {
+    for (bool grown = true; grown && parts_.size() < kMostSteps;) {
+      grown = false;
+      for (const ValueId value : read()) {
+        if (!may_join(value)) continue;
+        parts_.push_back(value.node);
+        if (read().size() > kMostInputs) {
+          parts_.pop_back();
+          continue;
+        }
+        grown = true;
+        break;
+      }
+    }
+    std::ranges::sort(parts_);
+  }
+
+  const std::vector<NodeId>& parts() const { return parts_; }
+
+  /// What the parts read of others, each once.
+  std::vector<ValueId> read() const {
+    std::vector<ValueId> values;
+    for (const NodeId part : parts_) {
+      for (const ValueId input : fusion_.node(part).inputs) {
+        if (has(input.node) || std::ranges::count(values, input)) continue;
+        values.push_back(input);
+      }
+    }
+    return values;
+  }
+
+  ElementProgram program(const std::vector<ValueId>& inputs) const {
+    ElementProgram program{static_cast<std::uint32_t>(inputs.size()), {}};
+    const auto number = [&](ValueId value) {
+      const auto part = std::ranges::find(parts_, value.node);
+      if (part != parts_.end()) {
+        return program.inputs + static_cast<std::uint32_t>(part - parts_.begin());
+      }
+      return static_cast<std::uint32_t>(std::ranges::find(inputs, value) - inputs.begin());
+    };
+    for (const NodeId part : parts_) {
+      const GraphNode& node = fusion_.node(part);
+      ElementStep step = *step_of(node);
+      for (std::size_t i = 0; i < node.inputs.size(); ++i)
+        step.operands[i] = number(node.inputs[i]);
+      program.steps.push_back(step);
+    }
+    return program;
+  }
+
+ private:
+  bool has(NodeId node) const { return std::ranges::count(parts_, node) > 0; }
+
+  bool may_join(ValueId value) const {
+    const GraphNode& maker = fusion_.node(value.node);
+    if (maker.dead || maker.pin != fusion_.node(root_).pin || !step_of(maker)) return false;
+    if (maker.outputs[0].shape != fusion_.node(root_).outputs[0].shape) return false;
+    std::size_t here = 0;
+    for (const NodeId part : parts_) {
+      here += static_cast<std::size_t>(std::ranges::count(fusion_.node(part).inputs, value));
+    }
+    return fusion_.uses(value) == here && fusion_.can_read_later(value.node, root_);
+  }
+
+  const Fusion& fusion_;
+  const NodeId root_;
+  std::vector<NodeId> parts_;
+};
+
+}  // namespace
+
+void join_elements(Fusion& fusion, NodeId root) {
+  if (fusion.node(root).dead || !step_of(fusion.node(root))) return;
+  Program program(fusion, root);
+  program.grow();
+  if (program.parts().size() < 2) return;
+  const std::vector<ValueId> inputs = program.read();
+  const Fused fused{std::make_shared<const ElementProgram>(program.program(inputs))};
+  if (!fusion.is_worthwhile(program.parts(), fused, inputs)) return;
+  fusion.set(root, fused, inputs);
+  for (const NodeId part : program.parts()) {
+    if (part != root) fusion.drop(part);
+  }
+}
+
+}  // namespace heddle

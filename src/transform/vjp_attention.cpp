@@ -1,0 +1,158 @@
+// Rotary positions, attention and state spaces backwards.
+#include "base/check.h"
+#include "transform/record.h"
+#include "transform/vjp.h"
+
+namespace heddle {
+
+namespace {
+
+/// The two features of each pair that turns, and what stays.
+struct Pairs {
+  Array first, second, rest;
+};
+
+Pairs pairs_of(const Array& x, RopeStyle style, std::int64_t dims) {
+  const std::int64_t half = dims / 2;
+  const auto features = [&](std::int64_t from, std::int64_t to, std::int64_t step) {
+    Dims start(x.ndim(), 0), stop = x.shape(), strides(x.ndim(), 1);
+    start[x.ndim() - 1] = from;
+    stop[x.ndim() - 1] = to;
+    strides[x.ndim() - 1] = step;
+    return slice(x, start, stop, strides);
+  };
+  const Array rest = features(dims, x.shape().back(), 1);
+  if (style == RopeStyle::split_half) return {features(0, half, 1), features(half, dims, 1), rest};
+  return {features(0, dims, 2), features(1, dims, 2), rest};
+}
+
+/// Cosine and sine tables' cotangents: what a turn by each row's angle was given, over its heads.
+std::pair<Array, Array> turn_vjp(const RopeTable& op, const Array& x, const Array& g,
+                                 std::int64_t dims) {
+  const Pairs from = pairs_of(x, op.style, dims), to = pairs_of(g, op.style, dims);
+  return {sum(to.first * from.first + to.second * from.second, 1),
+          sum(to.second * from.first - to.first * from.second, 1)};
+}
+
+/// q, k, v as [B, H, S, D], heads of k and v repeated for those of q.
+Array heads_first(const Array& x, bool sequence_first) {
+  return sequence_first ? swapaxes(x, 1, 2) : x;
+}
+Array repeated_heads(const Array& x, std::int64_t times) {
+  return times == 1 ? x : repeat(x, static_cast<int>(times), 1);
+}
+
+/// Which keys a query sees, [Sq, Sk]: query i stands at Sk - Sq + i.
+Array sees(const Attention& op, std::int64_t queries, std::int64_t keys) {
+  const Array at =
+      heddle::apply(Arange{static_cast<double>(keys - queries), 1, queries, DType::i64}, {});
+  const Array row = reshape(at, {queries, 1});
+  const Array key = reshape(heddle::apply(Arange{0, 1, keys, DType::i64}, {}), {1, keys});
+  const Array past = key <= row;
+  return op.window > 0 ? logical_and(past, key > row - Array(op.window)) : past;
+}
+
+Array masked_scores(const Attention& op, const Array& scores, const std::vector<Array>& in) {
+  const Array lowest = scalar(-std::numeric_limits<double>::infinity(), scores.dtype());
+  switch (op.mask) {
+    case Attention::Mask::none:
+      return scores;
+    case Attention::Mask::causal:
+      return where(sees(op, scores.shape(-2), scores.shape(-1)), scores, lowest);
+    case Attention::Mask::boolean:
+      return where(in[3], scores, lowest);
+    case Attention::Mask::additive:
+      return scores + astype(in[3], scores.dtype());
+  }
+  return scores;
+}
+
+/// softmax(q k^T * scale + mask) v. A row that sees nothing has weights of zero.
+Array plain_attention(const Attention& op, const std::vector<Array>& in) {
+  const Array q = heads_first(widened(in[0]), op.sequence_first);
+  const Array k = heads_first(widened(in[1]), op.sequence_first);
+  const Array v = heads_first(widened(in[2]), op.sequence_first);
+  const std::int64_t times = k.shape(1) == 0 ? 1 : q.shape(1) / k.shape(1);
+  const Array scores =
+      matmul(q, swapaxes(repeated_heads(k, times), -1, -2)) * scalar(op.scale, q.dtype());
+  const Array weights = heddle::apply(Softmax{}, {masked_scores(op, scores, in)});
+  const Array out = matmul(weights, repeated_heads(v, times));
+  return astype(heads_first(out, op.sequence_first), in[0].dtype());
+}
+
+/// One step after another, of h [B, D, N].
+std::vector<Array> plain_scan(const SelectiveScan& op, const std::vector<Array>& in) {
+  const Array &x = in[0], &dt = in[1], &a = in[2];
+  Array state = op.has_d ? in[6] : in[5];
+  const std::int64_t steps = x.shape(1), features = x.shape(2);
+  const std::int64_t groups = in[3].shape(2);
+  const auto at = [](const Array& all, std::int64_t t) {
+    Dims start(all.ndim(), 0), stop = all.shape();
+    start[1] = t;
+    stop[1] = t + 1;
+    return squeeze(slice(all, start, stop), Dims{1});
+  };
+  const auto of_features = [&](const Array& all, std::int64_t t) {
+    return repeat(at(all, t), static_cast<int>(features / groups), 1);
+  };
+  std::vector<Array> outputs;
+  for (std::int64_t t = 0; t < steps; ++t) {
+    const Array now = at(dt, t), input = at(x, t);
+    state = exp(expand_dims(now, -1) * a) * state +
+            expand_dims(now * input, -1) * of_features(in[3], t);
+    Array y = sum(state * of_features(in[4], t), -1);
+    if (op.has_d) y = y + in[5] * input;
+    outputs.push_back(y);
+  }
+  return {steps == 0 ? zeros_like(x) : stack(outputs, 1), state};
+}
+
+}  // namespace
+
+InputCotangents vjp_rule(const Rope& op, const Backward& b) {
+  const std::size_t positions = 1 + std::size_t{op.has_bias};
+  require(!op.angles.has_factors || !b.wanted[positions + 1], ErrorCode::unsupported,
+          "vjp: rope has no derivative by its frequency factors");
+  Rope back{op.angles, false};
+  back.angles.scale = -op.angles.scale;
+  std::vector<Array> inputs{b.g(), b.in[positions]};
+  if (op.angles.has_factors) inputs.push_back(b.in[positions + 1]);
+  const Array to_x = heddle::apply(back, std::move(inputs));
+  InputCotangents found(b.in.size());
+  found[0] = to_x;
+  if (op.has_bias) {
+    const Array sums = reshape(sum(widened(to_x), 0), b.in[1].shape());
+    found[1] = astype(sums, b.in[1].dtype());
+  }
+  return found;
+}
+
+InputCotangents vjp_rule(const RopeTable& op, const Backward& b) {
+  const Array &x = b.in[0], &cosines = b.in[1], &sines = b.in[2];
+  std::vector<Array> inputs{b.g(), cosines, -sines};
+  if (op.by_position) inputs.push_back(b.in[3]);
+  InputCotangents found(b.in.size());
+  found[0] = heddle::apply(op, std::move(inputs));
+  if (!b.wanted[1] && !b.wanted[2]) return found;
+  const auto [to_cos, to_sin] =
+      turn_vjp(op, widened(x), widened(b.g()), 2 * cosines.shape().back());
+  const auto in_rows = [&](const Array& each) {
+    if (!op.by_position) return each;
+    const Array rows = broadcast_to(expand_dims(b.in[3], 1), each.shape());
+    return scatter_add_axis(zeros(cosines.shape(), each.dtype()), rows, each, 0);
+  };
+  found[1] = in_rows(to_cos);
+  found[2] = in_rows(to_sin);
+  return found;
+}
+
+InputCotangents vjp_rule(const Attention& op, const Backward& b) {
+  return vjp_of_parts(
+      [&](const std::vector<Array>& in) { return std::vector<Array>{plain_attention(op, in)}; }, b);
+}
+
+InputCotangents vjp_rule(const SelectiveScan& op, const Backward& b) {
+  return vjp_of_parts([&](const std::vector<Array>& in) { return plain_scan(op, in); }, b);
+}
+
+}  // namespace heddle
