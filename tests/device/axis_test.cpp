@@ -50,6 +50,7 @@ TEST(Scan, EveryKindDtypeAndAxis) {
           check(kind, OperandSpec::contiguous({dtype, {3, 5, 35}}), axis, random);
         }
         check(kind, OperandSpec::contiguous({dtype, {7, 130}}), 0, random);
+        check(kind, OperandSpec::contiguous({dtype, {3, 1300}}), 0, random);  // in wide bundles
       }
     }
   });
@@ -105,6 +106,15 @@ TEST(Scan, OtherLayoutsAreRefusedAndNamed) {
 }
 
 // ---- ArgReduce
+
+TEST(ArgReduce, InWideBundles) {
+  Random random(15);
+  for (const DType dtype : {DType::f32, DType::f16, DType::u8}) {
+    const Tensor x = random_tensor(dtype, {9, 1300}, random, {-3, 3, true});
+    expect_on_cpu(ArgReduce{ArgReduceKind::max, 0, false}, {x});
+    expect_on_cpu(ArgReduce{ArgReduceKind::min, 0, true}, {x});
+  }
+}
 
 TEST(ArgReduce, EveryKindDtypeAndAxis) {
   Random random(5);

@@ -67,8 +67,8 @@ struct Finder {
 
   void across(const Launch& launch, const Bundle& bundle) const {
     BlockBuffer scratch;
-    T best[kBundle];
-    std::uint32_t index[kBundle] = {};
+    T best[kWidestBundle];
+    std::uint32_t index[kWidestBundle] = {};
     for (std::int64_t i = 0; i < lines.length; ++i) {
       const std::int64_t at = lines.at(bundle.outer, i) + bundle.column;
       const auto* x =

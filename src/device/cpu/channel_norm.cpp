@@ -46,7 +46,7 @@ struct ChannelNormalizer {
   BlockSink sink;
 
   void normalize(const Launch& launch, const Bundle& bundle) const {
-    double mean[kBundle] = {}, scale[kBundle] = {};
+    double mean[kWidestBundle] = {}, scale[kWidestBundle] = {};
     const auto count = static_cast<double>(lines.length);
     for_each_row(launch, bundle, [&](std::int64_t, const float* row) {
       for (std::int64_t c = 0; c < bundle.columns; ++c) mean[c] += row[c];
@@ -123,7 +123,7 @@ struct GroupNormalizer {
  private:
   /// Whole groups whose channels make a bundle.
   void normalize_side_by_side(const Launch& launch, const Bundle& bundle) const {
-    double mean[kBundle] = {}, scale[kBundle] = {};
+    double mean[kWidestBundle] = {}, scale[kWidestBundle] = {};
     const std::int64_t n = bundle.columns;
     for_each_row(launch, bundle, [&](std::int64_t, const float* row) {
       for (std::int64_t c = 0; c < n; ++c) mean[c] += row[c];
@@ -139,7 +139,7 @@ struct GroupNormalizer {
     BlockBuffer weight_scratch, bias_scratch, out_scratch;
     const float* w = channels.weights(launch, bundle.column, n, weight_scratch);
     const float* b = channels.biases(launch, bundle.column, n, bias_scratch);
-    double shift[kBundle];
+    double shift[kWidestBundle];
     for (std::int64_t c = 0; c < n; ++c) {
       if (w) scale[c] *= static_cast<double>(w[c]);
       shift[c] = b ? static_cast<double>(b[c]) : 0;

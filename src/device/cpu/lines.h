@@ -10,8 +10,10 @@
 
 namespace heddle::cpu {
 
-/// Lines that are walked side by side where the axis is not the last.
-inline constexpr std::int64_t kBundle = 128;
+/// Lines that are walked side by side where the axis is not the last: each step is a run of memory,
+/// often in a page of its own. Long runs are read faster; short ones leave work for more threads.
+inline constexpr std::int64_t kBundle = 128, kWidestBundle = 512;
+inline constexpr std::int64_t kManyLines = 1024;
 
 /// The lines along an axis: `outer` times `inner` of them, each of `length` elements.
 struct Lines {
@@ -25,7 +27,8 @@ struct Lines {
   /// Where element `i` of the first line of outer index `o` is.
   std::int64_t at(std::int64_t o, std::int64_t i) const { return (o * length + i) * inner; }
   std::int64_t bundles() const { return outer * bundles_across(); }
-  std::int64_t bundles_across() const { return (inner + kBundle - 1) / kBundle; }
+  std::int64_t bundle_width() const { return inner < kManyLines ? kBundle : kWidestBundle; }
+  std::int64_t bundles_across() const { return (inner + bundle_width() - 1) / bundle_width(); }
   std::int64_t bundles_that_count(std::int64_t extent) const {
     if (extent < 0 || outer_per_row == 0) return bundles();
     return std::min(outer, extent * outer_per_row) * bundles_across();
@@ -33,19 +36,20 @@ struct Lines {
   bool honours_extent() const { return outer_per_row > 0; }
 };
 
-/// Up to kBundle lines side by side.
+/// Up to kWidestBundle lines side by side.
 struct Bundle {
   std::int64_t outer, column, columns;
 };
 inline Bundle bundle_of(const Lines& lines, std::int64_t index) {
-  const std::int64_t column = index % lines.bundles_across() * kBundle;
-  return {index / lines.bundles_across(), column, std::min(kBundle, lines.inner - column)};
+  const std::int64_t width = lines.bundle_width();
+  const std::int64_t column = index % lines.bundles_across() * width;
+  return {index / lines.bundles_across(), column, std::min(width, lines.inner - column)};
 }
 
 /// Calls body(bundle) for all lines that count, on the launch's team.
 template <class Body>
 void for_each_bundle(const Launch& launch, const Lines& lines, const Body& body) {
-  const std::int64_t work = lines.length * std::min(kBundle, lines.inner);
+  const std::int64_t work = lines.length * std::min(lines.bundle_width(), lines.inner);
   parallel(launch.team, lines.bundles_that_count(launch.extent), row_grain(work),
            [&](std::int64_t begin, std::int64_t end) {
              for (std::int64_t i = begin; i < end; ++i) body(bundle_of(lines, i));

@@ -60,7 +60,7 @@ struct Scanner {
     auto* totals = reinterpret_cast<A*>(launch.workspace);
     if (chunks() > 1) {
       for_each_chunk(launch, [&](const Bundle& bundle, std::int64_t chunk) {
-        A sums[kBundle];
+        A sums[kWidestBundle];
         std::fill_n(sums, bundle.columns, Kind::template identity<A>());
         walk<false>(launch, bundle, chunk, sums);
         std::copy_n(sums, bundle.columns, totals + total_of(bundle, chunk));
@@ -68,7 +68,7 @@ struct Scanner {
       add_up(totals);
     }
     for_each_chunk(launch, [&](const Bundle& bundle, std::int64_t chunk) {
-      A sums[kBundle];
+      A sums[kWidestBundle];
       if (chunks() == 1) {
         std::fill_n(sums, bundle.columns, Kind::template identity<A>());
       } else {
@@ -81,7 +81,8 @@ struct Scanner {
  private:
   template <class Body>
   void for_each_chunk(const Launch& launch, const Body& body) const {
-    const std::int64_t work = std::min(lines.length, kChunk) * std::min(kBundle, lines.inner);
+    const std::int64_t work =
+        std::min(lines.length, kChunk) * std::min(lines.bundle_width(), lines.inner);
     parallel(launch.team, lines.bundles_that_count(launch.extent) * chunks(), row_grain(work),
              [&](std::int64_t begin, std::int64_t end) {
                for (std::int64_t i = begin; i < end; ++i) {
@@ -143,7 +144,7 @@ struct Scanner {
   /// An element of each of several lines. An output may lie where its own input does.
   template <bool kWrites>
   void row(const T* x, std::int64_t columns, A* __restrict sums, Out* y) const {
-    A with[kBundle];
+    A with[kWidestBundle];
     for (std::int64_t c = 0; c < columns; ++c) with[c] = Kind()(sums[c], static_cast<A>(x[c]));
     if constexpr (kWrites) {
       const A* results = exclusive ? sums : with;
