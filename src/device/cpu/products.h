@@ -67,7 +67,7 @@ struct TileJob {
 // Rows that share their part of the first and second level of caches: with what is made of both
 // operands for them, and with the weights alone.
 inline constexpr std::int64_t kMostTileRows = 96;
-inline constexpr std::int64_t kMostPanelRows = 512;
+inline constexpr std::int64_t kMostPanelRows = 256;
 /// Scales that add a tile's sums to what is there, for kMostPanelRows rows.
 extern const float* const kOnes;
 

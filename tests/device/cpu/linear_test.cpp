@@ -133,6 +133,27 @@ TEST(Linear, SeveralWeightsOfSeveralTypesShareAnInput) {
   }
 }
 
+TEST(Linear, HowRowsAreCutIntoBlocksChangesNothing) {
+  constexpr std::int64_t kRows = 600, kDepth = 288, kColumns = 70;
+  const HostTensor x = random_tensor(DType::f32, {kRows, kDepth}, 1);
+  for (const Isa level : levels()) {
+    const IsaScope scope(level);
+    for (const HostTensor& w : {packed(random_tensor(DType::f16, {kColumns, kDepth}, 2)),
+                                packed(random_blocks(DType::q4_0, kColumns, kDepth, 3))}) {
+      const HostTensor all = linear(x, w);
+      for (const int threads : {1, 2, 8}) {
+        for (const std::int64_t first : {0, 255, 256, 257, 511, 599}) {
+          const HostTensor some = linear(rows_of(x, first, kRows - first), w, {threads});
+          ASSERT_TRUE(same_bytes(all, static_cast<std::size_t>(first * kColumns) * sizeof(float),
+                                 some, 0, some.bytes.size()))
+              << to_string(w.operand) << " from row " << first << ", " << threads << " threads, "
+              << setting_of(level);
+        }
+      }
+    }
+  }
+}
+
 TEST(Linear, AnExtentLeavesLaterRowsAlone) {
   const HostTensor x = random_tensor(DType::f32, {8, 3, 20}, 1);
   const HostTensor weight = random_tensor(DType::f16, {17, 20}, 2);
