@@ -29,7 +29,7 @@ class Fusion {
   void refresh(NodeId id);
 
   /// How often the value is read, as an output of the graph too.
-  std::uint32_t uses(ValueId value) const { return uses_[value.node][value.output]; }
+  std::uint32_t uses(ValueId value) const { return uses_[value]; }
 
   /// The node that makes `value`, if it is a live T and nothing but one reader sees the value.
   template <class T>
