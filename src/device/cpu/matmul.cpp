@@ -57,7 +57,7 @@ constexpr std::int64_t kPassBlocks = 4;
 // Tasks that can run at once: each has its part of the workspace.
 constexpr std::int64_t kMostSlots = 32;
 // Rows that lie a multiple of so many bytes apart share their places in the caches.
-constexpr std::int64_t kCrowdedStride = 2048;
+constexpr std::int64_t kCrowdedStride = 16384;
 
 std::int64_t blocks_of(std::int64_t count, std::int64_t block) {
   return (count + block - 1) / block;
