@@ -20,7 +20,7 @@ concept HasRule = requires(const T& op, const Backward& b) {
 template <class T>
 constexpr bool kFlat =
     std::is_same_v<T, Compare> || std::is_same_v<T, ArgReduce> || std::is_same_v<T, Arange> ||
-    std::is_same_v<T, SearchSorted> || std::is_same_v<T, RandomBits>;
+    std::is_same_v<T, SearchSorted> || std::is_same_v<T, Fp8> || std::is_same_v<T, RandomBits>;
 
 using Cotangents = std::vector<std::optional<Array>>;
 

@@ -58,6 +58,7 @@ InputCotangents vjp_rule(const Reduce&, const Backward&);
 InputCotangents vjp_rule(const Scan&, const Backward&);
 
 InputCotangents vjp_rule(const Softmax&, const Backward&);
+InputCotangents vjp_rule(const CausalSoftmax&, const Backward&);
 InputCotangents vjp_rule(const RmsNorm&, const Backward&);
 InputCotangents vjp_rule(const AddRmsNorm&, const Backward&);
 InputCotangents vjp_rule(const LayerNorm&, const Backward&);
@@ -67,6 +68,10 @@ InputCotangents vjp_rule(const GroupNorm&, const Backward&);
 InputCotangents vjp_rule(const Matmul&, const Backward&);
 InputCotangents vjp_rule(const Linear&, const Backward&);
 InputCotangents vjp_rule(const GroupedLinear&, const Backward&);
+InputCotangents vjp_rule(const GatherMatmul&, const Backward&);
+InputCotangents vjp_rule(const SegmentedMatmul&, const Backward&);
+InputCotangents vjp_rule(const GroupMatmul&, const Backward&);
+InputCotangents vjp_rule(const GroupDequantize&, const Backward&);
 
 InputCotangents vjp_rule(const Factor&, const Backward&);
 InputCotangents vjp_rule(const Solve&, const Backward&);
@@ -80,6 +85,7 @@ InputCotangents vjp_rule(const Resize&, const Backward&);
 
 InputCotangents vjp_rule(const Rope&, const Backward&);
 InputCotangents vjp_rule(const RopeTable&, const Backward&);
+InputCotangents vjp_rule(const NormRope&, const Backward&);
 InputCotangents vjp_rule(const Attention&, const Backward&);
 InputCotangents vjp_rule(const SelectiveScan&, const Backward&);
 

@@ -67,6 +67,17 @@ Array masked_scores(const Attention& op, const Array& scores, const std::vector<
   return scores;
 }
 
+/// A head's sink is one more score, whose weight goes nowhere.
+Array attention_weights(const Attention& op, const Array& scores, const std::vector<Array>& in) {
+  if (!op.has_sinks) return heddle::apply(Softmax{}, {scores});
+  Shape column = scores.shape();
+  column[3] = 1;
+  const Array sinks = reshape(astype(in.back(), scores.dtype()), {1, scores.shape(1), 1, 1});
+  const Array all =
+      heddle::apply(Softmax{}, {concatenate({scores, broadcast_to(sinks, column)}, -1)});
+  return slice(all, {0, 0, 0, 0}, scores.shape());
+}
+
 /// softmax(q k^T * scale + mask) v. A row that sees nothing has weights of zero.
 Array plain_attention(const Attention& op, const std::vector<Array>& in) {
   const Array q = heads_first(widened(in[0]), op.sequence_first);
@@ -75,7 +86,7 @@ Array plain_attention(const Attention& op, const std::vector<Array>& in) {
   const std::int64_t times = k.shape(1) == 0 ? 1 : q.shape(1) / k.shape(1);
   const Array scores =
       matmul(q, swapaxes(repeated_heads(k, times), -1, -2)) * scalar(op.scale, q.dtype());
-  const Array weights = heddle::apply(Softmax{}, {masked_scores(op, scores, in)});
+  const Array weights = attention_weights(op, masked_scores(op, scores, in), in);
   const Array out = matmul(weights, repeated_heads(v, times));
   return astype(heads_first(out, op.sequence_first), in[0].dtype());
 }
@@ -144,6 +155,17 @@ InputCotangents vjp_rule(const RopeTable& op, const Backward& b) {
   found[1] = in_rows(to_cos);
   found[2] = in_rows(to_sin);
   return found;
+}
+
+InputCotangents vjp_rule(const NormRope& op, const Backward& b) {
+  const ArraysFunction parts = [&](const std::vector<Array>& in) {
+    std::vector<Array> to_norm{in[0]};
+    if (op.has_weight) to_norm.push_back(in[1]);
+    std::vector<Array> to_turn{heddle::apply(RmsNorm{op.eps, op.has_weight}, std::move(to_norm))};
+    to_turn.insert(to_turn.end(), in.begin() + 1 + op.has_weight, in.end());
+    return std::vector<Array>{heddle::apply(Rope{op.angles}, std::move(to_turn))};
+  };
+  return vjp_of_parts(parts, b);
 }
 
 InputCotangents vjp_rule(const Attention& op, const Backward& b) {

@@ -82,9 +82,9 @@ InputCotangents product_vjp(const Places& places, const Backward& b) {
     const Array alone = (count - is_zero(factor)) == 0;
     return where(alone, all / nonzero(factor), zeros_like(all));
   };
-  return {
-      g * conjugated(others(x, product, zeros_there)), std::nullopt,
-      places.read(g) * conjugated(others(updates, places.read(product), places.read(zeros_there)))};
+  return around(
+      b, g * conjugated(others(x, product, zeros_there)),
+      places.read(g) * conjugated(others(updates, places.read(product), places.read(zeros_there))));
 }
 
 InputCotangents scatter_vjp(const Places& places, ScatterKind kind, const Backward& b) {

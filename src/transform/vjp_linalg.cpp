@@ -3,6 +3,7 @@
 // read of one triangle only gets a cotangent there only.
 #include "base/check.h"
 #include "heddle/linalg.h"
+#include "tensor/format.h"
 #include "transform/record.h"
 #include "transform/vjp.h"
 

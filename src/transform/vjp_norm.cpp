@@ -58,6 +58,11 @@ InputCotangents norm_vjp(const Normalised& norm, const Shape& view, std::int64_t
   return found;
 }
 
+InputCotangents softmax_vjp(const Backward& b) {
+  const Array y = widened(b.out[0]), g = widened(b.g());
+  return {astype(y * (g - sum(g * y, -1, true)), b.in[0].dtype())};
+}
+
 std::int64_t last_axis(const Array& x) {
   return static_cast<std::int64_t>(x.ndim()) - 1;
 }
@@ -65,8 +70,12 @@ std::int64_t last_axis(const Array& x) {
 }  // namespace
 
 InputCotangents vjp_rule(const Softmax&, const Backward& b) {
-  const Array y = widened(b.out[0]), g = widened(b.g());
-  return {astype(y * (g - sum(g * y, -1, true)), b.in[0].dtype())};
+  return softmax_vjp(b);
+}
+
+// What a row does not see has a result of 0, and so a cotangent of 0.
+InputCotangents vjp_rule(const CausalSoftmax&, const Backward& b) {
+  return softmax_vjp(b);
 }
 
 InputCotangents vjp_rule(const RmsNorm& op, const Backward& b) {

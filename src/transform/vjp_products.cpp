@@ -61,4 +61,55 @@ InputCotangents vjp_rule(const GroupedLinear&, const Backward& b) {
   return found;
 }
 
+InputCotangents vjp_rule(const GatherMatmul&, const Backward& b) {
+  const ArraysFunction parts = [](const std::vector<Array>& in) {
+    return std::vector<Array>{matmul(take(in[0], in[2], 0), take(in[1], in[3], 0))};
+  };
+  return vjp_of_parts(parts, b);
+}
+
+/// As products of all of a and b, in which what lies outside of a segment counts as 0.
+InputCotangents vjp_rule(const SegmentedMatmul&, const Backward& b) {
+  const ArraysFunction parts = [](const std::vector<Array>& in) {
+    const Array &a = in[0], &segments = in[2];
+    const Array k = heddle::apply(Arange{0, 1, a.shape(1), DType::u32}, {});
+    const auto bound = [&](int which) { return expand_dims(take(segments, which, -1), -1); };
+    const Array inside = logical_and(k >= bound(0), k < bound(1));
+    const Array kept = where(expand_dims(inside, -2), a, zeros_like(a));
+    return std::vector<Array>{matmul(kept, in[1])};
+  };
+  return vjp_of_parts(parts, b);
+}
+
+InputCotangents vjp_rule(const GroupMatmul& op, const Backward& b) {
+  const ArraysFunction parts = [&](const std::vector<Array>& in) {
+    const std::size_t matrices = op.format.mode == QuantMode::affine ? 3 : 2;
+    Array x = astype(in[0], DType::f32);
+    Array w =
+        heddle::apply(GroupDequantize{op.format, DType::f32},
+                      {in.begin() + 1, in.begin() + 1 + static_cast<std::ptrdiff_t>(matrices)});
+    if (op.gathers) {
+      x = take(x, in[1 + matrices], 0);
+      w = take(w, in[2 + matrices], 0);
+    }
+    return std::vector<Array>{astype(matmul(x, op.transpose ? transposed(w) : w), in[0].dtype())};
+  };
+  return vjp_of_parts(parts, b);
+}
+
+/// By scales and biases: codes are whole numbers, and have no derivative.
+InputCotangents vjp_rule(const GroupDequantize& op, const Backward& b) {
+  InputCotangents found(b.in.size());
+  if (op.format.mode != QuantMode::affine) return found;
+  const Array &scales = b.in[1], &biases = b.in[2];
+  const Array codes = heddle::apply(GroupDequantize{op.format, DType::f32},
+                                    {b.in[0], ones_like(scales), zeros_like(biases)});
+  Shape by_group = scales.shape();
+  by_group.push_back(op.format.group_size);
+  const Array g = reshape(astype(b.g(), DType::f32), by_group);
+  found[1] = astype(sum(g * reshape(codes, by_group), -1), scales.dtype());
+  found[2] = astype(sum(g, -1), biases.dtype());
+  return found;
+}
+
 }  // namespace heddle

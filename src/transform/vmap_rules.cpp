@@ -161,8 +161,8 @@ Mapped map(const TopK& op, const Batched& b) {
   return heddle::apply_multi(op, {b.in[0]});
 }
 template <class T>
-concept OfRowsOrMatrices = std::is_same_v<T, Softmax> || std::is_same_v<T, Sort> ||
-    std::is_same_v<T, Hadamard> || std::is_same_v<T, RandomBits>;
+concept OfRowsOrMatrices = std::is_same_v<T, Softmax> || std::is_same_v<T, CausalSoftmax> ||
+    std::is_same_v<T, Sort> || std::is_same_v<T, Hadamard> || std::is_same_v<T, RandomBits>;
 template <OfRowsOrMatrices T>
 Mapped map(const T& op, const Batched& b) {
   return one(heddle::apply(op, {b.in[0]}));
@@ -225,6 +225,7 @@ Mapped map(const T& op, const Batched& b) {
 Mapped map(const Attention& op, const Batched& b) {
   std::vector<Array> inputs;
   for (std::size_t i = 0; i < 3; ++i) inputs.push_back(folded(b.all(i)));
+  if (op.has_sinks) return std::nullopt;
   if (b.in.size() == 4) {
     // As [batch, B, Hq, Sq, Sk], where the mask of each batch of one example was broadcast.
     Shape whole = example_shape(b, 3);
@@ -233,7 +234,6 @@ Mapped map(const Attention& op, const Batched& b) {
     whole.insert(0, b.size);
     inputs.push_back(folded(broadcast_to(b.aligned(3, 4), whole)));
   }
-  if (b.in.size() > 4) return std::nullopt;
   return one(unfolded(heddle::apply(op, std::move(inputs)), b.size));
 }
 

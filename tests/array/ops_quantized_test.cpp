@@ -201,14 +201,14 @@ TEST(QuantizedMatmul, ChosenMatrices) {
   const Array lhs(std::vector<std::int32_t>{2, 0, 1}, {3});
   const Array both = gather_qmm(x, w.q[0], w.q[1], w.q[2], lhs, rhs);
   EXPECT_EQ(both.shape(), (Shape{2, 3, 2, 7}));
-  const Array dense = swapaxes(take(w.values, rhs), -1, -2);
-  expect_near(both, doubles(matmul(take(x, lhs), dense)), 2e-5);
+  const Array dense = swapaxes(take(w.values, rhs, 0), -1, -2);
+  expect_near(both, doubles(matmul(take(x, lhs, 0), dense)), 2e-5);
   // Without lhs_indices, all of x in its order.
   expect_near(gather_qmm(x, w.q[0], w.q[1], w.q[2], std::nullopt, rhs), doubles(matmul(x, dense)),
               2e-5);
   const Array across = wave({3, 2, 7}, 2);
   expect_near(gather_qmm(across, w.q[0], w.q[1], w.q[2], lhs, rhs, false),
-              doubles(matmul(take(across, lhs), take(w.values, rhs))), 2e-5);
+              doubles(matmul(take(across, lhs, 0), take(w.values, rhs, 0))), 2e-5);
 }
 
 TEST(Qqmm, RoundsBothOperands) {
@@ -240,14 +240,14 @@ TEST(Qqmm, ChosenMatrices) {
   const Array rhs(std::vector<std::uint32_t>{3, 0, 2}, {3});
   const Quantized of_w = quantized(w, 16, 4, "nvfp4"), of_x = quantized(x, 16, 4, "nvfp4");
   const std::vector<double> want =
-      doubles(matmul(of_x.values, swapaxes(take(of_w.values, rhs), -1, -2)));
+      doubles(matmul(of_x.values, swapaxes(take(of_w.values, rhs, 0), -1, -2)));
   expect_near(gather_qqmm(x, of_w.q[0], of_w.q[1], {}, rhs), want, 2e-5);
   expect_near(gather_qqmm(x, w, {}, {}, rhs), want, 2e-5);
   // A global scale for each matrix.
   const Array of_each({2688.0f, 1344.0f, 5376.0f, 2688.0f});
   const Array scaled =
       gather_qqmm(x, of_w.q[0], of_w.q[1], {}, rhs, {}, {}, "nvfp4", Array(2688.0f), of_each);
-  const Array factor = reshape(take(of_each, rhs), {3, 1, 1}) / 2688.0f;
+  const Array factor = reshape(take(of_each, rhs, 0), {3, 1, 1}) / 2688.0f;
   expect_near(scaled,
               doubles(Array(std::vector<float>(want.begin(), want.end()), {3, 2, 5}) * factor),
               2e-5);
@@ -257,13 +257,13 @@ TEST(GatherMm, IsTakeThenMatmul) {
   const Array a = wave({2, 3, 4, 6}), b = wave({5, 6, 7}, 1);
   const Array lhs(std::vector<std::int64_t>{5, 0, 3, 3}, {2, 2});
   const Array rhs(std::vector<std::uint8_t>{4, 1}, {2});
-  const Array left = take(reshape(a, {6, 4, 6}), lhs);
-  const Array right = take(b, broadcast_to(rhs, {2, 2}));
+  const Array left = take(reshape(a, {6, 4, 6}), lhs, 0);
+  const Array right = take(b, broadcast_to(rhs, {2, 2}), 0);
   expect_near(gather_mm(a, b, lhs, rhs), doubles(matmul(left, right)), 1e-5);
   EXPECT_EQ(gather_mm(a, b, lhs, rhs).shape(), (Shape{2, 2, 4, 7}));
   // One of them alone: the other operand's matrices in their order.
   const Array six(std::vector<std::uint32_t>{0, 1, 2, 3, 4, 4}, {2, 3});
-  expect_near(gather_mm(a, b, {}, six), doubles(matmul(a, take(b, six))), 1e-5);
+  expect_near(gather_mm(a, b, {}, six), doubles(matmul(a, take(b, six, 0))), 1e-5);
   expect_near(gather_mm(a, slice(b, {0, 0, 0}, {1, 6, 7})),
               doubles(matmul(a, slice(b, {0, 0, 0}, {1, 6, 7}))), 1e-5);
 }
@@ -273,7 +273,7 @@ TEST(GatherMm, OfVectors) {
   const Array zero(0u), rhs(std::vector<std::uint32_t>{4, 1}, {2});
   const Array first = gather_mm(row, b, zero, rhs);
   EXPECT_EQ(first.shape(), (Shape{2, 7}));
-  expect_near(first, doubles(matmul(row, take(b, rhs))), 1e-5);
+  expect_near(first, doubles(matmul(row, take(b, rhs, 0))), 1e-5);
   const Array second = gather_mm(a, column, Array(std::vector<std::uint32_t>{1, 0}, {2}), zero);
   EXPECT_EQ(second.shape(), (Shape{2, 4}));
   EXPECT_EQ(gather_mm(row, column, zero, zero).shape(), (Shape{}));

@@ -245,17 +245,24 @@ TEST(Tracer, EvaluatedNodesKeepTheirInputsWhileItIsOpen) {
   EXPECT_FLOAT_EQ(z.to_vector<float>()[5], 2.0f);
 }
 
-TEST(Tracer, NestsAndTheInnermostCounts) {
-  const TracerScope outer;
+TEST(Tracer, WhatTheInnerKeptTheOuterTakesOver) {
   const Array x = exp(Array(1.0f));
-  Array y = x;
+  Array y = x, later = x;
   {
-    const TracerScope inner;
-    y = x + 1.0f;
-    eval(x, y);
+    const TracerScope outer;
+    {
+      const TracerScope inner;
+      y = x + 1.0f;
+      later = y * 2.0f;
+      y.eval();
+    }
+    EXPECT_EQ(y.node()->state(), Node::State::retained);
+    later.eval();  // made under the inner, evaluated after it
+    EXPECT_EQ(later.node()->state(), Node::State::retained);
+    EXPECT_EQ(x.node()->state(), Node::State::done) << "made under neither";
   }
-  EXPECT_EQ(x.node()->state(), Node::State::retained);
   EXPECT_EQ(y.node()->state(), Node::State::done);
+  EXPECT_EQ(later.node()->state(), Node::State::done);
 }
 
 TEST(Tracer, WhatATracedFunctionLookedAtStaysInItsGraph) {

@@ -82,7 +82,7 @@ TEST_F(Lookup, InputsThatDoNotSuit) {
 
 TEST_F(Lookup, IndicesOutOfBounds) {
   expect_error(kInvalid, "input 'ids' holds 5 at 1", [&] { run({0, 5, 1}); });
-  expect_error(kInvalid, "input 'ids' holds -1 at 2", [&] { run({0, 4, -1}); });
+  expect_error(kInvalid, "input 'ids' holds -6 at 2", [&] { run({0, 4, -6}); });
   expect_run({4, 4, 0});
 }
 

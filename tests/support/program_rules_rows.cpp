@@ -235,7 +235,8 @@ std::vector<Array> build_rope(const ProgramStep& step, std::vector<Array>& in) {
 // ---- What fails
 
 std::optional<Proposal> propose_beyond(Draft& draft) {
-  const auto x = draft.find([](const Draft::Value& v) { return !v.shape().empty(); });
+  const auto x = draft.find(
+      [](const Draft::Value& v) { return !v.shape().empty() && v.shape()[0] > 0; });
   if (!x) return std::nullopt;
   const auto beyond = static_cast<double>(draft[*x].shape()[0]);
   const std::size_t row = draft.input_of(DType::i32, {1}, {beyond});

@@ -466,6 +466,36 @@ void add_sequences(Cases& c) {
 
 }  // namespace
 
+void add_chosen_products(Cases& c) {
+  const Array lhs(std::vector<std::uint32_t>{1, 0, 1}, {3}),
+      rhs(std::vector<std::uint32_t>{2, 0, 0}, {3});
+  c.f32("gather_mm", [=](const auto& in) { return gather_mm(in[0], in[1], lhs, rhs); },
+        {c.array({2, 2, 3}), c.array({3, 3, 2})});
+  const Array segments(std::vector<std::uint32_t>{0, 2, 1, 5, 3, 3}, {3, 2});
+  c.f32("segmented_mm", [=](const auto& in) { return segmented_mm(in[0], in[1], segments); },
+        {c.array({2, 5}), c.array({5, 3})});
+  const std::vector<Array> w = quantize(astype(c.array({4, 64}), DType::f32), 32, 4);
+  for (const bool transposes : {true, false}) {
+    c.f32(transposes ? "quantized_matmul" : "quantized_matmul_plain",
+          [=](const auto& in) {
+            return quantized_matmul(in[0], w[0], in[1], in[2], transposes, 32, 4);
+          },
+          {c.array({3, transposes ? 64 : 4}), w[1], w[2]});
+  }
+  const std::vector<Array> qkv{c.array({2, 4, 3, 5}), c.array({2, 2, 4, 5}), c.array({2, 2, 4, 3}),
+                               c.array({4})};
+  c.f32(
+      "attention_sinks",
+      [](const auto& in) {
+        return attention(in[0], in[1], in[2],
+                         {.mask = Attention::Mask::causal, .scale = 0.5f, .has_sinks = true},
+                         std::nullopt, in[3]);
+      },
+      qkv);
+  c.one(
+      "causal_softmax", [](const Array& a) { return causal_softmax(a); }, c.array({2, 3, 4}));
+}
+
 void add_order(Cases& c) {
   c.one(
       "sort", [](const Array& a) { return sort(a, 0); }, c.apart({4, 3}));
@@ -579,6 +609,7 @@ std::vector<GradientCase> gradient_cases() {
   add_windows(cases);
   add_sequences(cases);
   add_order(cases);
+  add_chosen_products(cases);
   add_linear_algebra(cases);
   add_fourier(cases);
   return cases.take();

@@ -390,7 +390,8 @@ std::optional<LibraryConv> served_by(const Shapes& shapes) {
 std::optional<LibraryConv> library_conv(const Conv& op, const TensorSpec& x, const TensorSpec& w,
                                         const TensorSpec& out) {
   const bool typed = x.dtype == DType::f32 || x.dtype == DType::bf16;
-  if (!typed || isa() < Isa::avx512 || !has_level(Isa::avx512) || !has_windows(op)) return std::nullopt;
+  if (!typed || isa() < Isa::avx512 || !has_level(Isa::avx512) || !has_windows(op))
+    return std::nullopt;
   if (elements(w.shape) == 0 || elements(out.shape) == 0) return std::nullopt;
   const Shapes shapes{op.windows,
                       x.dtype == DType::bf16 ? Dnnl::data_type::bf16 : Dnnl::data_type::f32,

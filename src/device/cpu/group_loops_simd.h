@@ -236,7 +236,7 @@ inline void for_tiles(std::int64_t begin, std::int64_t end, const F& f) {
 }
 
 /// More rows than this are quicker where their blocks stay in the first level of caches.
-inline constexpr std::int64_t kFewRows = 2;
+inline constexpr std::int64_t kFewGroupRows = 2;
 
 /// Few rows take w in the order of memory.
 template <class Code>
@@ -291,7 +291,7 @@ void dots_of_many(const GroupDots& job, std::int64_t first, std::int64_t columns
 
 template <class Code>
 void dots(const GroupDots& job) {
-  if (job.rows <= kFewRows) return dots_of_few<Code>(job);
+  if (job.rows <= kFewGroupRows) return dots_of_few<Code>(job);
   for (std::int64_t c = 0; c < job.columns; c += kColumnsTogether) {
     dots_of_many<Code>(job, c, smaller(kColumnsTogether, job.columns - c));
   }
