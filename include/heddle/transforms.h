@@ -116,23 +116,21 @@ auto value_and_grad(const Loss& loss, const Tree& parameters, const Args&... arg
       return leaves_of(*result);
     }
   };
+  const auto has_gradient = [](const Array& leaf) {
+    return is_floating(leaf.dtype()) || leaf.dtype() == DType::complex64;
+  };
   const std::vector<Array> leaves = leaves_of(parameters);
-  std::vector<int> floating;
+  std::vector<int> argnums;
   for (std::size_t i = 0; i < leaves.size(); ++i) {
-    if (is_floating(leaves[i].dtype()) || leaves[i].dtype() == DType::complex64) {
-      floating.push_back(static_cast<int>(i));
-    }
+    if (has_gradient(leaves[i])) argnums.push_back(static_cast<int>(i));
   }
-  auto [values, gradients] = value_and_grad(flat, floating)(leaves);
-  std::size_t next = 0;
-  visit_mutable_leaves(*result, [&](Array& leaf) { leaf = values[next++]; });
+  const auto [values, gradients] = value_and_grad(flat, argnums)(leaves);
+  auto value = values.begin();
+  visit_mutable_leaves(*result, [&](Array& leaf) { leaf = *value++; });
+  auto gradient = gradients.begin();
   Tree tree = parameters;
-  std::size_t at = 0, gradient = 0;
-  visit_mutable_leaves(tree, [&](Array& leaf) {
-    const bool has_gradient =
-        gradient < floating.size() && floating[gradient] == static_cast<int>(at++);
-    leaf = has_gradient ? gradients[gradient++] : zeros_like(leaf);
-  });
+  visit_mutable_leaves(
+      tree, [&](Array& leaf) { leaf = has_gradient(leaf) ? *gradient++ : zeros_like(leaf); });
   return std::pair(std::move(*result), std::move(tree));
 }
 
