@@ -107,7 +107,8 @@ void expect_agreement(const Op& op, const std::vector<OperandSpec>& operands, Fi
     inputs.push_back(random_tensor(operand, random, fill));
   }
   const std::string failures = failures_of([&] { expect_on_device(op, inputs, tolerance); });
-  if (!failures.empty()) RC_FAIL(failures);
+  // Shrinking would repeat a device's work for minutes: the first case is told as it is.
+  if (!failures.empty()) ADD_FAILURE() << failures;
 }
 
 /// Some hundred cases; where pipelines take long to compile, few.
@@ -115,7 +116,7 @@ template <class Property>
 void check(const char* what, const Property& property) {
   int left = subject().sampled ? 12 : 400;
   EXPECT_TRUE(rc::check(what, [&] {
-    if (left-- > 0) property();
+    if (left-- > 0 && !testing::Test::HasFailure()) property();
   }));
 }
 

@@ -60,7 +60,7 @@ Device* minimal_device() {
   return device.get();
 }
 
-/// It stores no items of 8 and 16 bits, and knows no doubles.
+/// It stores no items of 8 and 16 bits, and knows no doubles, in which integers are averaged.
 bool minimal_may_refuse(const Op& op, const std::vector<Tensor>& inputs) {
   const auto lacking = [](const TensorSpec& spec) {
     return info(spec.dtype).block_bytes % 4 != 0 || spec.dtype == DType::f64;
@@ -71,9 +71,11 @@ bool minimal_may_refuse(const Op& op, const std::vector<Tensor>& inputs) {
       std::ranges::any_of(specs, [](const TensorSpec& x) { return x.dtype == DType::f64; });
   const auto* arange = std::get_if<Arange>(&op);
   const bool fractions = arange && arange->step != std::trunc(arange->step);
+  const auto* reduce = std::get_if<Reduce>(&op);
+  const bool divides = reduce && reduce->kind == ReduceKind::mean && !is_floating(specs[0].dtype);
   const bool moves_narrow =
       std::holds_alternative<Reinterpret>(op) && std::ranges::any_of(specs, lacking);
-  return may_refuse(op, inputs) || doubles || fractions || moves_narrow ||
+  return may_refuse(op, inputs) || doubles || fractions || divides || moves_narrow ||
          std::ranges::any_of(infer(op, specs), lacking);
 }
 
