@@ -24,7 +24,8 @@ std::vector<Array> each(const char* function, const std::vector<Array>& arrays,
 }  // namespace
 
 Array atleast_1d(const Arg& a) {
-  return within("atleast_1d", a, [&]() -> Array { return a.ndim() == 0 ? reshape(a, {1}) : a.array(); });
+  return within("atleast_1d", a,
+                [&]() -> Array { return a.ndim() == 0 ? reshape(a, {1}) : a.array(); });
 }
 Array atleast_2d(const Arg& a) {
   return within("atleast_2d", a, [&]() -> Array {

@@ -214,8 +214,8 @@ Specs infer_op(const Reduce& op, const Operands& in) {
       result.push_back(in[0].shape[i]);
     }
   }
-  const bool has_identity = op.kind != ReduceKind::max && op.kind != ReduceKind::min &&
-                            op.kind != ReduceKind::mean;
+  const bool has_identity =
+      op.kind != ReduceKind::max && op.kind != ReduceKind::min && op.kind != ReduceKind::mean;
   in.check(has_identity || !of_nothing, "{} of nothing: {} over axes {}", to_string(op.kind), in[0],
            op.axes);
   return {{dtype, result}};

@@ -154,8 +154,8 @@ bool takes_negative_strides(const Op& op) {
   return std::visit(
       []<class T>(const T&) {
         return one_of<T, Contiguous, Reinterpret, Concatenate, SliceUpdate, Cast, Unary, Binary,
-                      Compare, Select, GatedMultiply, Fused, Reduce, Softmax, CausalSoftmax, GroupQuantize,
-                      Fp8, Pad>;
+                      Compare, Select, GatedMultiply, Fused, Reduce, Softmax, CausalSoftmax,
+                      GroupQuantize, Fp8, Pad>;
       },
       op);
 }

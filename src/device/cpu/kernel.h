@@ -68,11 +68,11 @@ Prepared prepare_copy(const PrepareArgs&);  // contiguous, view, concatenate, sl
 Prepared prepare_cast(const PrepareArgs&);  // cast, dequantising included
 Prepared prepare_elementwise(const PrepareArgs&);  // unary, binary, compare, select, gated_multiply
 Prepared prepare_fused(const PrepareArgs&);
-Prepared prepare_reduce(const PrepareArgs&);       // reduce, softmax, causal_softmax
-Prepared prepare_scan(const PrepareArgs&);         // scan
-Prepared prepare_arg_reduce(const PrepareArgs&);   // arg_reduce
-Prepared prepare_top_k(const PrepareArgs&);        // top_k
-Prepared prepare_sort(const PrepareArgs&);         // sort
+Prepared prepare_reduce(const PrepareArgs&);          // reduce, softmax, causal_softmax
+Prepared prepare_scan(const PrepareArgs&);            // scan
+Prepared prepare_arg_reduce(const PrepareArgs&);      // arg_reduce
+Prepared prepare_top_k(const PrepareArgs&);           // top_k
+Prepared prepare_sort(const PrepareArgs&);            // sort
 Prepared prepare_search_sorted(const PrepareArgs&);   // search_sorted
 Prepared prepare_gather_slices(const PrepareArgs&);   // gather
 Prepared prepare_scatter_slices(const PrepareArgs&);  // scatter
@@ -83,13 +83,13 @@ Prepared prepare_pool(const PrepareArgs&);  // pool, resize
 Prepared prepare_grouped_linear(const PrepareArgs&);
 Prepared prepare_channel_norm(const PrepareArgs&);  // channel_norm, group_norm
 Prepared prepare_selective_scan(const PrepareArgs&);
-Prepared prepare_norm(const PrepareArgs&);            // rms_norm, add_rms_norm, layer_norm
-Prepared prepare_rows(const PrepareArgs&);            // gather_rows, write_rows, feed
-Prepared prepare_rope(const PrepareArgs&);            // rope, rope_table, norm_rope, their writes
-Prepared prepare_repack(const PrepareArgs&);          // repack
-Prepared prepare_linear(const PrepareArgs&);          // linear, all weight types and layouts
-Prepared prepare_matmul(const PrepareArgs&);          // matmul
-Prepared prepare_attention(const PrepareArgs&);       // attention
+Prepared prepare_norm(const PrepareArgs&);       // rms_norm, add_rms_norm, layer_norm
+Prepared prepare_rows(const PrepareArgs&);       // gather_rows, write_rows, feed
+Prepared prepare_rope(const PrepareArgs&);       // rope, rope_table, norm_rope, their writes
+Prepared prepare_repack(const PrepareArgs&);     // repack
+Prepared prepare_linear(const PrepareArgs&);     // linear, all weight types and layouts
+Prepared prepare_matmul(const PrepareArgs&);     // matmul
+Prepared prepare_attention(const PrepareArgs&);  // attention
 Prepared prepare_factor(const PrepareArgs&);
 Prepared prepare_solve(const PrepareArgs&);
 Prepared prepare_fft(const PrepareArgs&);
