@@ -13,6 +13,7 @@
 
 #include "io/npy.h"
 #include "support/specs.h"
+#include "support/temporary_dir.h"
 #include "tensor/format.h"
 
 namespace heddle::test {
@@ -22,24 +23,6 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 const std::string kOracle = HEDDLE_SOURCE_DIR "/tests/array/numpy_oracle.py";
-
-/// A folder of this process's own, gone at the end.
-class Folder {
- public:
-  Folder() {
-    std::string pattern = (fs::temp_directory_path() / "heddle-numpy-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-    path_ = pattern;
-  }
-  ~Folder() { fs::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  fs::path operator/(const std::string& name) const { return path_ / name; }
-  std::string string() const { return path_.string(); }
-
- private:
-  fs::path path_;
-};
 
 /// The first python3 that has NumPy: that of Debian's package may not be the first of the PATH.
 std::string python_with_numpy() {
@@ -167,8 +150,8 @@ void expect_equal_values(const Array& actual, const npy::Tensor& expected, const
   }
 }
 
-void expect_answer(const Folder& folder, const NumpyCase& one, const std::vector<Array>& operands,
-                   const json& answer) {
+void expect_answer(const TemporaryDir& folder, const NumpyCase& one,
+                   const std::vector<Array>& operands, const json& answer) {
   SCOPED_TRACE(one.call_text + " of " + one.operands + " as " + one.numpy);
   if (answer.contains("error")) {
     ADD_FAILURE() << "NumPy says: " << answer["error"].get<std::string>();
@@ -200,7 +183,7 @@ bool numpy_is_there() {
 void expect_numpy_agrees(const std::vector<NumpyCase>& cases) {
   const std::string python = python_with_numpy();
   if (python.empty()) GTEST_SKIP() << "skipped: python3 with numpy is not there";
-  const Folder folder;
+  const TemporaryDir folder;
   json questions = json::array();
   std::vector<std::vector<Array>> operands;
   std::mt19937_64 random(1);
@@ -217,7 +200,7 @@ void expect_numpy_agrees(const std::vector<NumpyCase>& cases) {
     questions.push_back({{"operands", paths}, {"numpy", one.numpy}});
   }
   std::ofstream(folder / "cases.json") << questions.dump();
-  const std::string command = python + " '" + kOracle + "' '" + folder.string() + "'";
+  const std::string command = python + " '" + kOracle + "' '" + folder.path().string() + "'";
   ASSERT_EQ(std::system(command.c_str()), 0) << command;
 
   const json answers = json::parse(std::ifstream(folder / "answers.json"));

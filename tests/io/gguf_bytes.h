@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "heddle/gguf.h"
+#include "support/temporary_dir.h"
 
 namespace heddle::test {
 
@@ -134,29 +135,5 @@ inline gguf::Writer writer_of(const gguf::File& file) {
   }
   return writer;
 }
-
-/// A directory of its own, gone with the object.
-class TemporaryDir {
- public:
-  TemporaryDir() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "heddle-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-    path_ = pattern;
-  }
-  ~TemporaryDir() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryDir(const TemporaryDir&) = delete;
-  TemporaryDir& operator=(const TemporaryDir&) = delete;
-  std::filesystem::path operator/(std::string_view name) const { return path_ / name; }
-  std::size_t entries() const {
-    using Iterator = std::filesystem::directory_iterator;
-    return static_cast<std::size_t>(std::distance(Iterator(path_), Iterator()));
-  }
-
- private:
-  std::filesystem::path path_;
-};
 
 }  // namespace heddle::test
