@@ -58,6 +58,8 @@ Values reference_binary(const Binary& op, const Values& a, const Values& b);
 Values reference_compare(const Compare& op, const Values& a, const Values& b);
 Values reference_cast(const Cast& op, const Values& x);
 Values reference_reduce(const Reduce& op, const Values& x);
+/// How a scatter combines what is there with an update; sum for the kind that does not.
+ReduceKind combining_kind(ScatterKind kind);
 /// What a reduction to `dtype` makes of two of its values.
 std::complex<Number> reference_combine(ReduceKind kind, DType dtype, std::complex<Number> a,
                                        std::complex<Number> b);

@@ -8,6 +8,19 @@
 
 namespace heddle::test {
 
+ReduceKind combining_kind(ScatterKind kind) {
+  switch (kind) {
+    case ScatterKind::prod:
+      return ReduceKind::prod;
+    case ScatterKind::max:
+      return ReduceKind::max;
+    case ScatterKind::min:
+      return ReduceKind::min;
+    default:
+      return ReduceKind::sum;
+  }
+}
+
 namespace {
 
 using Complex = std::complex<Number>;
@@ -172,18 +185,7 @@ Values gather_axis(const GatherAxis& op, const Values& x, const Values& indices)
 
 Values scatter_axis(const ScatterAxis& op, const std::vector<Values>& in) {
   Values out = in[0];
-  const auto kind = [&] {
-    switch (op.kind) {
-      case ScatterKind::prod:
-        return ReduceKind::prod;
-      case ScatterKind::max:
-        return ReduceKind::max;
-      case ScatterKind::min:
-        return ReduceKind::min;
-      default:
-        return ReduceKind::sum;
-    }
-  }();
+  const ReduceKind kind = combining_kind(op.kind);
   for_each_line(in[1].spec.shape, op.axis, [&](const Dims& first, const Line& line) {
     const Line to = line_through(out.spec.shape, op.axis, first);
     for (const std::size_t i : line) {

@@ -54,19 +54,6 @@ Values gather(const Gather& op, const std::vector<Values>& in) {
   return out;
 }
 
-ReduceKind kind_of(ScatterKind kind) {
-  switch (kind) {
-    case ScatterKind::prod:
-      return ReduceKind::prod;
-    case ScatterKind::max:
-      return ReduceKind::max;
-    case ScatterKind::min:
-      return ReduceKind::min;
-    default:
-      return ReduceKind::sum;
-  }
-}
-
 Values scatter(const Scatter& op, const std::vector<Values>& in) {
   Values out = in[0];
   const Values& updates = in.back();
@@ -81,8 +68,9 @@ Values scatter(const Scatter& op, const std::vector<Values>& in) {
       const Complex update = value(updates, next++);
       const bool replaces = op.kind == ScatterKind::none;
       set(out, to,
-          replaces ? update
-                   : reference_combine(kind_of(op.kind), out.spec.dtype, value(out, to), update));
+          replaces
+              ? update
+              : reference_combine(combining_kind(op.kind), out.spec.dtype, value(out, to), update));
     });
   }
   return out;
