@@ -8,7 +8,6 @@
 #include "device/cpu/forms.h"
 #include "device/cpu/isa.h"
 #include "device/cpu/kernel.h"
-#include "device/cpu/random_bits.h"
 #include "device/cpu/stream.h"
 #include "device/sanitizer.h"
 #include "heddle/memory.h"

@@ -78,6 +78,7 @@ Prepared prepare_gather_slices(const PrepareArgs&);   // gather
 Prepared prepare_scatter_slices(const PrepareArgs&);  // scatter
 Prepared prepare_axis_indices(const PrepareArgs&);    // gather_axis, scatter_axis
 Prepared prepare_pad(const PrepareArgs&);
+Prepared prepare_random_bits(const PrepareArgs&);
 Prepared prepare_conv(const PrepareArgs&);  // conv, im2col
 Prepared prepare_pool(const PrepareArgs&);  // pool, resize
 Prepared prepare_grouped_linear(const PrepareArgs&);

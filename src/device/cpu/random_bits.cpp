@@ -1,10 +1,9 @@
 // Random bits: threefry's stream under each key, blocks of counters side by side.
-#include "device/cpu/random_bits.h"
-
 #include <algorithm>
 #include <cstring>
 
 #include "device/cpu/isa.h"
+#include "device/cpu/kernel.h"
 #include "device/cpu/lines.h"
 #include "device/cpu/simd_targets.h"
 #include "op/threefry.h"
