@@ -99,19 +99,24 @@ bool join_bias_rope_write(Fusion& fusion, NodeId write, NodeId rope) {
   return true;
 }
 
+/// Puts `fused`, which turns rows and writes them, where the write stands.
+bool join_turn_into_write(Fusion& fusion, NodeId write, NodeId turn, const Op& fused) {
+  const GraphNode& node = fusion.node(turn);
+  std::vector<ValueId> inputs =
+      write_inputs(fusion.node(write), node.inputs[0], std::nullopt, &node);
+  if (!fusion.is_worthwhile({turn, write}, fused, inputs)) return false;
+  fusion.set(write, fused, std::move(inputs));
+  fusion.drop(turn);
+  return true;
+}
+
 /// write_rows(state, norm_rope(x, ...), row)
 bool join_norm_rope_write(Fusion& fusion, NodeId write) {
   const ValueId turned = fusion.node(write).inputs[1];
   const auto* norm_rope = fusion.sole_use_of<NormRope>(turned);
   if (!norm_rope || !fusion.can_read_later(turned.node, write)) return false;
   const NormRopeWriteRows fused{norm_rope->eps, norm_rope->has_weight, norm_rope->angles};
-  const GraphNode& turn = fusion.node(turned.node);
-  std::vector<ValueId> inputs =
-      write_inputs(fusion.node(write), turn.inputs[0], std::nullopt, &turn);
-  if (!fusion.is_worthwhile({turned.node, write}, fused, inputs)) return false;
-  fusion.set(write, fused, std::move(inputs));
-  fusion.drop(turned.node);
-  return true;
+  return join_turn_into_write(fusion, write, turned.node, fused);
 }
 
 /// write_rows(state, rope(x, ...), row)
@@ -120,14 +125,7 @@ bool join_rope_write(Fusion& fusion, NodeId write) {
   const auto* rope = fusion.sole_use_of<Rope>(turned);
   if (!rope || !fusion.can_read_later(turned.node, write)) return false;
   if (join_bias_rope_write(fusion, write, turned.node)) return true;
-  const RopeWriteRows fused = write_of(rope, rope->has_bias);
-  const GraphNode& turn = fusion.node(turned.node);
-  std::vector<ValueId> inputs =
-      write_inputs(fusion.node(write), turn.inputs[0], std::nullopt, &turn);
-  if (!fusion.is_worthwhile({turned.node, write}, fused, inputs)) return false;
-  fusion.set(write, fused, std::move(inputs));
-  fusion.drop(turned.node);
-  return true;
+  return join_turn_into_write(fusion, write, turned.node, write_of(rope, rope->has_bias));
 }
 
 }  // namespace
