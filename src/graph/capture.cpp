@@ -95,20 +95,6 @@ Wanted find_wanted(std::span<const Array> roots) {
   return wanted;
 }
 
-Constant constant_of(const Array& array) {
-  const View& view = array.node()->result(array.output());
-  // Not in memory that a device would take along when it is lost.
-  const bool on_cpu = view.buffer && &view.buffer->device() == &cpu_device();
-  if (on_cpu && view.offset == 0 && is_contiguous(view.operand)) {
-    view.buffer->wait_for_writes();
-    return {view.spec(), view.buffer};
-  }
-  const std::vector<std::byte> bytes = array.to_bytes();
-  Ref<Buffer> data = allocate_host(bytes.size());
-  if (!bytes.empty()) std::memcpy(data->host(), bytes.data(), bytes.size());
-  return {array.spec(), std::move(data)};
-}
-
 class Builder {
  public:
   explicit Builder(Wanted& reached) : reached_(reached), ids_(reached.found.size(), kNoNode) {
@@ -165,6 +151,20 @@ class Builder {
 };
 
 }  // namespace
+
+Constant constant_of(const Array& array) {
+  const View& view = array.node()->result(array.output());
+  // Not in memory that a device would take along when it is lost.
+  const bool on_cpu = view.buffer && &view.buffer->device() == &cpu_device();
+  if (on_cpu && view.offset == 0 && is_contiguous(view.operand)) {
+    view.buffer->wait_for_writes();
+    return {view.spec(), view.buffer};
+  }
+  const std::vector<std::byte> bytes = array.to_bytes();
+  Ref<Buffer> data = allocate_host(bytes.size());
+  if (!bytes.empty()) std::memcpy(data->host(), bytes.data(), bytes.size());
+  return {array.spec(), std::move(data)};
+}
 
 Captured capture(std::span<const Array> roots) {
   Wanted wanted = find_wanted(roots);

@@ -18,4 +18,7 @@ struct Captured {
 /// host memory. Throws the error of a node that failed.
 Captured capture(std::span<const Array> roots);
 
+/// The value of an array that has one, held by the CPU: without a copy as above.
+Constant constant_of(const Array& array);
+
 }  // namespace heddle

@@ -10,6 +10,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "graph/capture.h"
 #include "graph/passes.h"
 #include "graph/values.h"
 #include "heddle/device.h"
@@ -205,10 +206,8 @@ class Simplifier {
   static void fold(GraphNode& node, const std::vector<std::optional<Array>>& known) {
     if (known.size() != 1 || is_leaf(node.op) || is_view(node.op)) return;
     if (byte_size(node.outputs[0]) > kMostFoldedBytes) return;
-    const std::vector<std::byte> bytes = known[0]->to_bytes();
-    Ref<Buffer> data = allocate_host(bytes.size());
-    if (!bytes.empty()) std::memcpy(data->host(), bytes.data(), bytes.size());
-    node = {Constant{node.outputs[0], std::move(data)}, {}, node.outputs, nullptr};
+    known[0]->eval();
+    node = {constant_of(*known[0]), {}, node.outputs, nullptr};
   }
 
   // ---- Views and casts
