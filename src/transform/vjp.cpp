@@ -196,8 +196,12 @@ Array sum_to(const Array& a, const Shape& shape) {
   return reshape(sum(a, axes, true), shape);
 }
 
-Array conjugated(const Array& a) {
-  return a.dtype() == DType::complex64 ? heddle::apply(Unary{UnaryKind::conjugate}, {a}) : a;
+Dims inverse_order(const Dims& order) {
+  Dims back(order.size(), 0);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    back[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
+  }
+  return back;
 }
 
 Array widened(const Array& x) {

@@ -96,8 +96,8 @@ InputCotangents vjp_of_parts(const ArraysFunction& parts, const Backward& b);
 
 /// The cotangent of what was broadcast from `shape`.
 Array sum_to(const Array& a, const Shape& shape);
-/// The complex conjugate, and of real arrays themselves.
-Array conjugated(const Array& a);
+/// What undoes a transposition by `order`.
+Dims inverse_order(const Dims& order);
 /// x f32 for the half types, to compute in; itself otherwise.
 Array widened(const Array& x);
 

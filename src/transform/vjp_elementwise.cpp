@@ -109,7 +109,7 @@ std::optional<Array> slope(UnaryKind kind, const Array& x, const Array& y) {
 
 /// The half types' slopes are computed in f32, and rounded as the product with the cotangent is.
 Array times_slope(const Array& g, const Array& slope) {
-  return astype(widened(g) * conjugated(slope), g.dtype());
+  return astype(widened(g) * conjugate(slope), g.dtype());
 }
 
 std::optional<Array> unary_vjp(UnaryKind kind, const Array& x, const Array& y, const Array& g) {
@@ -121,7 +121,7 @@ std::optional<Array> unary_vjp(UnaryKind kind, const Array& x, const Array& y, c
     case UnaryKind::relu:
       return where(x > 0, g, zeros_like(g));
     case UnaryKind::conjugate:
-      return conjugated(g);
+      return conjugate(g);
     case UnaryKind::real:
       return astype(g, x.dtype());
     case UnaryKind::imag: {
@@ -151,7 +151,7 @@ InputCotangents power_vjp(const Array& a, const Array& b, const Array& y, const 
   const Array slope = where(still, zeros_like(y), b * power(a, where(still, one, b - one)));
   const Array at_zero = a == 0;
   const Array growth = where(at_zero, zeros_like(y), y * log(where(at_zero, one, a)));
-  return {g * conjugated(slope), g * conjugated(growth)};
+  return {g * conjugate(slope), g * conjugate(growth)};
 }
 
 InputCotangents logaddexp_vjp(const Array& a, const Array& b, const Array& g) {
@@ -168,9 +168,9 @@ InputCotangents binary_vjp(BinaryKind kind, const Array& a, const Array& b, cons
     case BinaryKind::subtract:
       return {g, -g};
     case BinaryKind::multiply:
-      return {g * conjugated(b), g * conjugated(a)};
+      return {g * conjugate(b), g * conjugate(a)};
     case BinaryKind::divide:
-      return {g / conjugated(b), -(g * conjugated(y / b))};
+      return {g / conjugate(b), -(g * conjugate(y / b))};
     case BinaryKind::remainder:
       return {g, -(g * floor_divide(a, b))};
     case BinaryKind::power:

@@ -83,8 +83,8 @@ InputCotangents product_vjp(const Places& places, const Backward& b) {
     return where(alone, all / nonzero(factor), zeros_like(all));
   };
   return around(
-      b, g * conjugated(others(x, product, zeros_there)),
-      places.read(g) * conjugated(others(updates, places.read(product), places.read(zeros_there))));
+      b, g * conjugate(others(x, product, zeros_there)),
+      places.read(g) * conjugate(others(updates, places.read(product), places.read(zeros_there))));
 }
 
 InputCotangents scatter_vjp(const Places& places, ScatterKind kind, const Backward& b) {

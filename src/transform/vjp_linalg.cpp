@@ -12,26 +12,11 @@ namespace heddle {
 namespace {
 
 Array turned(const Array& a) {
-  return conjugated(swapaxes(a, -1, -2));
+  return conjugate(swapaxes(a, -1, -2));
 }
 
-/// Row and column numbers, as [N, 1] and [1, M].
-Array numbers(std::int64_t count, bool of_rows) {
-  const Array all = heddle::apply(Arange{0, 1, count, DType::i32}, {});
-  return reshape(all, of_rows ? Shape{count, 1} : Shape{1, count});
-}
-
-Array masked(const Array& a, const Array& keep) {
-  return where(keep, a, zeros_like(a));
-}
-Array lower(const Array& a, int offset = 0) {
-  return masked(a, numbers(a.shape(-2), true) + offset >= numbers(a.shape(-1), false));
-}
-Array upper_part(const Array& a) {
-  return masked(a, numbers(a.shape(-2), true) <= numbers(a.shape(-1), false));
-}
 Array diagonal_part(const Array& a) {
-  return masked(a, numbers(a.shape(-2), true) == numbers(a.shape(-1), false));
+  return tril(triu(a));
 }
 /// [..., N] as the diagonals of [..., N, N].
 Array as_diagonal(const Array& a) {
@@ -52,12 +37,12 @@ Array right_solve(const Array& b, const Array& a, bool upper) {
 /// The cotangent of a symmetric matrix, where one triangle alone was read.
 Array of_triangle(const Array& g, bool upper) {
   const Array both = g + turned(g) - diagonal_part(g);
-  return upper ? upper_part(both) : lower(both);
+  return upper ? triu(both) : tril(both);
 }
 
 /// By the matrix that L L^T makes: L^-T Phi(L^T g) L^-1, where Phi halves the diagonal.
 Array cholesky_vjp(const Array& l, const Array& g) {
-  const Array inner = lower(matmul(turned(l), g));
+  const Array inner = tril(matmul(turned(l), g));
   const Array halved = inner - diagonal_part(inner) * scalar(0.5, g.dtype());
   const Array right = right_solve(halved, l, false);
   const Array s = left_solve(turned(l), right, true);
@@ -71,7 +56,7 @@ Array inverse_vjp(const Array& y, const Array& g) {
 /// Of a square or tall a = q r.
 Array tall_qr_vjp(const Array& q, const Array& r, const Array& to_q, const Array& to_r) {
   const Array m = matmul(r, turned(to_r)) - matmul(turned(to_q), q);
-  const Array symmetric = lower(m) + turned(lower(m, -1));
+  const Array symmetric = tril(m) + turned(tril(m, -1));
   return right_solve(to_q + matmul(q, symmetric), turned(r), false);
 }
 
@@ -169,8 +154,8 @@ InputCotangents lu_rule(const Backward& b) {
           a.spec());
   const Array g = b.g();
   const Array unit = zeros_like(both) + diagonal_part(ones_like(both));
-  const Array l = lower(both, -1) + unit, u = upper_part(both);
-  const Array inner = lower(matmul(turned(l), g), -1) + upper_part(matmul(g, turned(u)));
+  const Array l = tril(both, -1) + unit, u = triu(both);
+  const Array inner = tril(matmul(turned(l), g), -1) + triu(matmul(g, turned(u)));
   const Array ordered = right_solve(left_solve(turned(l), inner, true), turned(u), false);
   const Array places = broadcast_to(expand_dims(rows, -1), a.shape());
   return {take_along_axis(ordered, places, -2)};
@@ -181,7 +166,7 @@ InputCotangents factor_rule(const Factor& op, const Backward& b) {
     case FactorKind::cholesky: {
       const Array l = op.upper ? turned(b.out[0]) : b.out[0];
       const Array g = op.upper ? turned(b.g()) : b.g();
-      return {of_triangle(cholesky_vjp(l, lower(g)), op.upper)};
+      return {of_triangle(cholesky_vjp(l, tril(g)), op.upper)};
     }
     case FactorKind::qr: {
       const Array &a = b.in[0], &q = b.out[0], &r = b.out[1];
@@ -198,7 +183,7 @@ InputCotangents factor_rule(const Factor& op, const Backward& b) {
       return {inverse_vjp(b.out[0], b.g())};
     case FactorKind::triangular_inverse: {
       const Array g = inverse_vjp(b.out[0], b.g());
-      return {op.upper ? upper_part(g) : lower(g)};
+      return {op.upper ? triu(g) : tril(g)};
     }
     case FactorKind::eig:
       break;
@@ -216,16 +201,6 @@ Array multiplicities(std::int64_t n, std::size_t rank, std::size_t axis) {
   return reshape(where(once, Array(1.0f), Array(2.0f)), line);
 }
 
-Array real_part(const Array& a) {
-  return heddle::apply(Unary{UnaryKind::real}, {a});
-}
-
-Array padded_line(const Array& a, std::size_t axis, std::int64_t n) {
-  Dims low(a.ndim(), 0), high(a.ndim(), 0);
-  high[axis] = n - a.shape()[axis];
-  return heddle::apply(Pad{Pad::Mode::constant, low, high}, {a, scalar(0, a.dtype())});
-}
-
 }  // namespace
 
 InputCotangents vjp_rule(const Factor& op, const Backward& b) {
@@ -238,7 +213,7 @@ InputCotangents vjp_rule(const Solve& op, const Backward& b) {
   const Array to_b = heddle::apply(back, {swapaxes(a, -1, -2), b.g()});
   const Array to_a = -matmul(to_b, swapaxes(x, -1, -2));
   if (!op.triangular) return {to_a, to_b};
-  return {op.upper ? upper_part(to_a) : lower(to_a), to_b};
+  return {op.upper ? triu(to_a) : tril(to_a), to_b};
 }
 
 InputCotangents vjp_rule(const Fft& op, const Backward& b) {
@@ -253,8 +228,11 @@ InputCotangents vjp_rule(const Fft& op, const Backward& b) {
       return {transformed(FftKind::inverse, g) * n};
     case FftKind::inverse:
       return {transformed(FftKind::forward, g) / n};
-    case FftKind::real_forward:
-      return {real_part(transformed(FftKind::inverse, padded_line(g, axis, op.n))) * n};
+    case FftKind::real_forward: {
+      const std::int64_t missing = op.n - g.shape()[axis];
+      const Array padded = pad(g, Dims{op.axis}, Shape{0}, Shape{missing});
+      return {real(transformed(FftKind::inverse, padded)) * n};
+    }
     case FftKind::real_inverse:
       return {transformed(FftKind::real_forward, g) * (multiplicities(op.n, g.ndim(), axis) / n)};
   }
@@ -266,7 +244,7 @@ InputCotangents vjp_rule(const Hadamard& op, const Backward& b) {
   const Array g = b.g();
   const bool is_symmetric = (n & (n - 1)) == 0;  // Sylvester's are
   if (is_symmetric) return {heddle::apply(op, {g})};
-  const Array unit = astype(numbers(n, true) == numbers(n, false), widened(g).dtype());
+  const Array unit = eye(static_cast<int>(n), widened(g).dtype());
   const Array matrix = heddle::apply(op, {unit});
   return {astype(matmul(widened(g), swapaxes(matrix, 0, 1)), g.dtype())};
 }

@@ -24,8 +24,8 @@ Array as_float(const Array& weight) {
 
 InputCotangents vjp_rule(const Matmul&, const Backward& b) {
   const Array g = b.g();
-  return {sum_to(matmul(g, transposed(conjugated(b.in[1]))), b.in[0].shape()),
-          sum_to(matmul(transposed(conjugated(b.in[0])), g), b.in[1].shape())};
+  return {sum_to(matmul(g, transposed(conjugate(b.in[1]))), b.in[0].shape()),
+          sum_to(matmul(transposed(conjugate(b.in[0])), g), b.in[1].shape())};
 }
 
 InputCotangents vjp_rule(const Linear&, const Backward& b) {

@@ -30,14 +30,6 @@ Dims reduced_last(const Reduce& op, std::size_t rank) {
   return order;
 }
 
-Array inverse_transpose(const Array& a, const Dims& order) {
-  Dims back(order.size(), 0);
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    back[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
-  }
-  return transpose(a, back);
-}
-
 /// For each element the product of all others, without dividing by any.
 Array product_of_others(const Reduce& op, const Array& x) {
   const Dims order = reduced_last(op, x.ndim());
@@ -46,7 +38,7 @@ Array product_of_others(const Reduce& op, const Array& x) {
   lines.push_back(reduced_count(op, x.shape()));
   const Array line = reshape(ordered, lines);
   const Array before = cumprod(line, -1, false, false), behind = cumprod(line, -1, true, false);
-  return inverse_transpose(reshape(before * behind, ordered.shape()), order);
+  return transpose(reshape(before * behind, ordered.shape()), inverse_order(order));
 }
 
 Scan summing(std::int64_t axis, bool reverse, bool exclusive) {
@@ -85,9 +77,8 @@ Array recurrence(const Scan& op, Array a, Array b) {
 /// i times that of those behind it.
 Array cumprod_vjp(const Scan& op, const Array& x, const Array& g) {
   const Array before = heddle::apply(Scan{ScanKind::prod, op.axis, op.reverse, true}, {x});
-  const Array behind =
-      recurrence(op, conjugated(further(op, x)), op.exclusive ? further(op, g) : g);
-  return conjugated(before) * behind;
+  const Array behind = recurrence(op, conjugate(further(op, x)), op.exclusive ? further(op, g) : g);
+  return conjugate(before) * behind;
 }
 
 /// The element that was the largest (or smallest) so far, the last of equals, gets everything.
@@ -144,7 +135,7 @@ InputCotangents vjp_rule(const Reduce& op, const Backward& b) {
       return {here * (g / maximum(count, ones_like(count)))};
     }
     case ReduceKind::prod:
-      return {g * conjugated(product_of_others(op, x))};
+      return {g * conjugate(product_of_others(op, x))};
     default:
       return {std::nullopt};
   }

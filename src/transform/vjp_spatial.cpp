@@ -94,9 +94,7 @@ Array columns_vjp(const Im2col& op, const Array& x, const Array& g) {
   for (const std::int64_t extent : op.window) picks.push_back(extent);
   picks.push_back(1);
   const Array alone = reshape(moveaxis(reshape(g, apart), -1, 1), lone_out);
-  const Array number = heddle::apply(Arange{0, 1, taps, DType::i32}, {});
-  const Array identity = reshape(number, {taps, 1}) == reshape(number, {1, taps});
-  const Array weight = reshape(astype(identity, g.dtype()), picks);
+  const Array weight = reshape(eye(static_cast<int>(taps), g.dtype()), picks);
   const std::vector<Array> in{zeros(lone_in, g.dtype()), weight}, out{alone};
   const std::vector<std::optional<Array>> cotangents{alone};
   const Array back = conv_input_vjp(Conv{op.windows, 1, false}, {in, out, cotangents, {}});
@@ -154,10 +152,9 @@ Array mean_pool_vjp(const Pool& op, const Array& x, const Array& g) {
 
 /// What resizing does along one axis, as a matrix [to, from]: the resized unit vectors.
 Array resizing_matrix(const Resize& op, std::size_t axis, std::int64_t from, DType dtype) {
-  const Array number = heddle::apply(Arange{0, 1, from, DType::i32}, {});
-  const Array units = reshape(number, {from, 1, 1}) == reshape(number, {1, from, 1});
+  const Array units = reshape(eye(static_cast<int>(from), dtype), {from, from, 1});
   const Resize along{op.kind, {op.size[axis]}, op.align_corners};
-  return transpose(squeeze(heddle::apply(along, {astype(units, dtype)}), Dims{2}));
+  return transpose(squeeze(heddle::apply(along, {units}), Dims{2}));
 }
 
 }  // namespace

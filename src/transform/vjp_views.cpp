@@ -27,11 +27,7 @@ InputCotangents vjp_rule(const Reshape&, const Backward& b) {
 }
 
 InputCotangents vjp_rule(const Transpose& op, const Backward& b) {
-  Dims back(op.axes.size(), 0);
-  for (std::size_t i = 0; i < op.axes.size(); ++i) {
-    back[static_cast<std::size_t>(op.axes[i])] = static_cast<std::int64_t>(i);
-  }
-  return {heddle::apply(Transpose{back}, {b.g()})};
+  return {heddle::apply(Transpose{inverse_order(op.axes)}, {b.g()})};
 }
 
 InputCotangents vjp_rule(const Slice& op, const Backward& b) {
