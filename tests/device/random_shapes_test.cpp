@@ -194,17 +194,14 @@ TEST_P(RandomShapes, Scan) {
     const DType dtype = any_dtype();
     const Shape shape = any_shape(1);
     const std::int64_t axis = below(static_cast<std::int64_t>(shape.size()));
-    const bool half = dtype == DType::f16 || dtype == DType::bf16;
     const bool exact = kind == ScanKind::max || kind == ScanKind::min;
-    Tolerance tolerance{half ? 0.51 : 1, 2e-6};
-    if (dtype == DType::complex64) tolerance = {4, 1e-5};
-    if (exact) tolerance = {};
     Fill fill{-2, 2, exact && dtype != DType::complex64};
     if (kind == ScanKind::prod) fill = {0.99, 1.01};
     if (kind == ScanKind::prod && dtype == DType::complex64) fill = {0.69, 0.72};
     if (is_integer(dtype)) fill = {-90, 90, true};
     expect_agreement(Scan{kind, axis, below(2) == 0, below(2) == 0},
-                     {OperandSpec::contiguous({dtype, shape})}, fill, tolerance);
+                     {OperandSpec::contiguous({dtype, shape})}, fill,
+                     scan_tolerance(dtype, kind, shape[axis], 2));
   });
 }
 

@@ -54,6 +54,18 @@ inline Tolerance reduce_tolerance(DType dtype, ReduceKind kind, std::int64_t cou
           dtype == DType::complex64 ? 8 * absolute + 1e-6 : absolute};
 }
 
+/// `count` numbers of at most `size` each are combined one after another, by a device that may have
+/// no double to do it in.
+inline Tolerance scan_tolerance(DType dtype, ScanKind kind, std::int64_t count, double size) {
+  if (kind == ScanKind::sum) return reduce_tolerance(dtype, ReduceKind::sum, count, size);
+  if (kind == ScanKind::prod) return reduce_tolerance(dtype, ReduceKind::prod, count, size);
+  if (kind != ScanKind::logaddexp) return {};
+  const bool half = dtype == DType::f16 || dtype == DType::bf16;
+  const auto n = static_cast<double>(count);
+  const double largest = size + std::log(n + 1);
+  return {half ? 0.52 : 1, 2e-6 + 0x1p-24 * largest * n / 4};
+}
+
 /// Numbers that neither overflow nor vanish when they are combined.
 inline Fill reduce_fill(DType dtype, ReduceKind kind) {
   // Means of 64-bit integers are taken in double, which extremes overwhelm.
