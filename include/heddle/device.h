@@ -87,13 +87,22 @@ struct SlotView {
   std::size_t bytes = 0;
 };
 
+/// What a launch is, for errors and traces. Kept as data: most are never read, and to write one
+/// takes longer than to record the launch.
+struct LaunchLabel {
+  std::uint32_t node = 0;  // in its graph
+  Op op;
+  std::vector<TensorSpec> inputs;
+};
+std::string to_string(const LaunchLabel& label);  // "node 3: add f32[2, 3] f32[3]"
+
 struct RecordedLaunch {
   std::shared_ptr<const Kernel> kernel;
   std::vector<SlotView> inputs, outputs;
   SlotView workspace;              // bytes = 0: none
   std::optional<SlotView> extent;  // i32: the number of leading rows that count
-  std::string label;               // the op and its shapes, for errors and traces
-  Cost cost;                       // of the op: long work is submitted in pieces of bounded time
+  LaunchLabel label;
+  Cost cost;  // of the op: long work is submitted in pieces of bounded time
 };
 struct RecordedCopy {  // bytes moved as they are; `to` may be another device's host-visible buffer
   SlotView from, to;
@@ -110,6 +119,10 @@ class Recording {
 class BindingTable {
  public:
   virtual ~BindingTable() = default;
+  /// Puts a slot of the recording at `bytes` bytes of `buffer`, from `offset` on. Without a buffer
+  /// the slot is let go of: nothing is kept alive for it, and a replay needs it set again. Throws
+  /// invalid_argument where there is no such slot, the bytes are not the buffer's, or it is another
+  /// device's and the host does not see it.
   virtual void set(std::uint32_t slot, Ref<Buffer> buffer, std::size_t offset,
                    std::size_t bytes) = 0;
 };
@@ -230,7 +243,9 @@ class Device {
   std::shared_ptr<KernelCache> cache_;
 };
 
-/// The outputs of an op as kernels write them: contiguous, or packed by Repack.
+/// An output of an op as kernels write it: contiguous, or packed by Repack.
+OperandSpec output_operand(const Op& op, const TensorSpec& output);
+/// All of them.
 std::vector<OperandSpec> output_operands(const Op& op, std::span<const TensorSpec> outputs);
 
 // ---- The devices of this process

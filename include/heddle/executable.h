@@ -97,7 +97,7 @@ class Executable {
  public:
   /// Places, legalizes, fuses, plans, verifies and records. Throws unsupported if a pin cannot be
   /// kept.
-  static std::shared_ptr<Executable> compile(const Graph& graph, const CompileOptions& options = {},
+  static std::shared_ptr<Executable> compile(Graph graph, const CompileOptions& options = {},
                                              Ref<Parameters> parameters = nullptr);
   ~Executable();
 

@@ -104,6 +104,9 @@ class File {
   void prefetch() const noexcept;
   /// Keeps the mapping alive, for buffers that import it.
   std::shared_ptr<const void> owner() const noexcept;
+  /// The same file, but for these keys of its metadata: for who has read large arrays, and needs
+  /// them no more.
+  File without(std::span<const std::string_view> keys) const;
 
  private:
   struct Impl;

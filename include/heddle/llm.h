@@ -47,6 +47,8 @@ ModelConfig read_config(const gguf::File& file);
 /// An open model: configuration, vocabulary and weights, which its contexts share. Thread-safe.
 class Model {
  public:
+  /// The vocabulary's arrays are left out of `file().metadata()`: the tokenizer has read them, and
+  /// they are large.
   static std::shared_ptr<Model> open(const std::filesystem::path& path);
   static std::shared_ptr<Model> from_file(gguf::File file);
   /// The model that is built into the library.

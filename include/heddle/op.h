@@ -13,6 +13,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -31,20 +33,44 @@
 
 namespace heddle {
 
-using Op = std::variant<Constant, Parameter, Input, StateRef,                            //
-                        Reshape, Transpose, Slice, Broadcast, Squeeze, ExpandDims,       //
-                        AsStrided, Depends, Contiguous, Repack, Cast, Reinterpret,       //
-                        Concatenate, SliceUpdate, GatherRows, WriteRows, Feed, Arange,   //
-                        GatherAxis, ScatterAxis, Pad, Unary, Binary, Compare, Select,    //
-                        GatedMultiply, Reduce, Scan, ArgReduce, TopK, Softmax, RmsNorm,  //
-                        AddRmsNorm, LayerNorm, ChannelNorm, GroupNorm, Matmul, Linear,   //
-                        GroupedLinear, Conv, Im2col, Pool, Resize, Rope, RopeTable,      //
-                        RopeWriteRows, Attention, Attend, SelectiveScan, Gather, Scatter, Sort,
-                        SearchSorted, Factor, Solve, Fft, Hadamard, GroupQuantize, GroupDequantize,
-                        GroupMatmul, GatherMatmul, SegmentedMatmul, Fp8, RandomBits, CausalSoftmax,
-                        NormRope, NormRopeWriteRows, Fused>;
+using OpVariant = std::variant<Constant, Parameter, Input, StateRef,                            //
+                               Reshape, Transpose, Slice, Broadcast, Squeeze, ExpandDims,       //
+                               AsStrided, Depends, Contiguous, Repack, Cast, Reinterpret,       //
+                               Concatenate, SliceUpdate, GatherRows, WriteRows, Feed, Arange,   //
+                               GatherAxis, ScatterAxis, Pad, Unary, Binary, Compare, Select,    //
+                               GatedMultiply, Reduce, Scan, ArgReduce, TopK, Softmax, RmsNorm,  //
+                               AddRmsNorm, LayerNorm, ChannelNorm, GroupNorm, Matmul, Linear,   //
+                               GroupedLinear, Conv, Im2col, Pool, Resize, Rope, RopeTable,      //
+                               RopeWriteRows, Attention, Attend, SelectiveScan, Gather, Scatter,
+                               Sort, SearchSorted, Factor, Solve, Fft, Hadamard, GroupQuantize,
+                               GroupDequantize, GroupMatmul, GatherMatmul, SegmentedMatmul, Fp8,
+                               RandomBits, CausalSoftmax, NormRope, NormRopeWriteRows, Fused>;
 
-inline constexpr std::size_t kOpCount = std::variant_size_v<Op>;
+inline constexpr std::size_t kOpCount = std::variant_size_v<OpVariant>;
+
+namespace detail {
+template <class T, class... Kinds>
+constexpr bool is_kind_of(const std::variant<Kinds...>*) {
+  return (std::is_same_v<T, Kinds> || ...);
+}
+}  // namespace detail
+
+/// One of the ops below, used as the variant that it is. What every holder of an Op needs (to copy,
+/// move, drop and compare it) is compiled once, in op.cpp: there are many kinds and many holders.
+class Op : public OpVariant {
+ public:
+  Op() noexcept;  // a constant
+  template <class T>
+  requires(detail::is_kind_of<T>(static_cast<OpVariant*>(nullptr))) Op(T op)
+      : OpVariant(std::in_place_type<T>, std::move(op)) {}  // NOLINT: an op is an Op
+  Op(const Op&);
+  Op(Op&&) noexcept;
+  Op& operator=(const Op&);
+  Op& operator=(Op&&) noexcept;
+  ~Op();
+
+  friend bool operator==(const Op& a, const Op& b);
+};
 
 // ---- What is known of every op
 

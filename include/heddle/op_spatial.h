@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "heddle/boxed.h"
 #include "heddle/tensor.h"
 
 namespace heddle {
@@ -34,11 +35,11 @@ struct Windows {
 /// `groups` > 0. Half types accumulate in f32.
 struct Conv {
   static constexpr std::string_view kName = "conv";
-  Windows windows;
+  Boxed<Windows> windows;
   std::int64_t groups = 1;
   bool flip = false;
   bool operator==(const Conv&) const = default;
-  void fields(auto&& f) const { windows.fields(f), f("groups", groups), f("flip", flip); }
+  void fields(auto&& f) const { windows->fields(f), f("groups", groups), f("flip", flip); }
 };
 
 /// x [N, S..., C], of a plain dtype -> [N, out..., K_1*...*K_n*C]: the elements that each window of
@@ -47,9 +48,19 @@ struct Conv {
 struct Im2col {
   static constexpr std::string_view kName = "im2col";
   Dims window;
-  Windows windows;
+  Boxed<Windows> windows;
   bool operator==(const Im2col&) const = default;
-  void fields(auto&& f) const { f("window", window), windows.fields(f); }
+  void fields(auto&& f) const { f("window", window), windows->fields(f); }
+};
+
+/// The extents of a pool's windows, and how they lie, as Windows says.
+struct PoolWindows {
+  Dims window, stride, padding_low, padding_high;
+  bool operator==(const PoolWindows&) const = default;
+  void fields(auto&& f) const {
+    f("window", window), f("stride", stride), f("padding_low", padding_low),
+        f("padding_high", padding_high);
+  }
 };
 
 enum class PoolKind : std::uint8_t { max, mean };
@@ -63,12 +74,11 @@ std::string_view to_string(PoolKind kind) noexcept;
 struct Pool {
   static constexpr std::string_view kName = "pool";
   PoolKind kind = PoolKind::max;
-  Dims window, stride, padding_low, padding_high;
+  Boxed<PoolWindows> windows;
   bool count_padding = true;
   bool operator==(const Pool&) const = default;
   void fields(auto&& f) const {
-    f("kind", kind), f("window", window), f("stride", stride), f("padding_low", padding_low),
-        f("padding_high", padding_high), f("count_padding", count_padding);
+    f("kind", kind), windows->fields(f), f("count_padding", count_padding);
   }
 };
 

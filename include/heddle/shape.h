@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -14,29 +13,51 @@ namespace heddle {
 
 inline constexpr int kMaxRank = 8;
 
-/// A short list of extents, strides or axes, stored in place. More than kMaxRank entries throws
-/// invalid_argument.
+/// A short list of extents, strides or axes; up to kInPlace of them are stored in place, since
+/// every op, spec and layout holds such lists. More than kMaxRank entries throws invalid_argument.
 class Dims {
  public:
   using value_type = std::int64_t;
 
-  Dims() = default;
+  constexpr Dims() noexcept : here_{} {}
   Dims(std::initializer_list<std::int64_t> values)
       : Dims(std::span<const std::int64_t>(values.begin(), values.size())) {}
   explicit Dims(std::span<const std::int64_t> values);
   Dims(std::size_t count, std::int64_t value);
+  Dims(const Dims& other) : size_(other.size_) {
+    if (other.is_away()) {
+      copy_away(other);
+    } else {
+      std::copy_n(other.here_, kInPlace, here_);
+    }
+  }
+  Dims(Dims&& other) noexcept : size_(other.size_) { take(other); }
+  Dims& operator=(const Dims& other) {
+    if (this != &other) *this = Dims(other);
+    return *this;
+  }
+  Dims& operator=(Dims&& other) noexcept {
+    if (this == &other) return *this;
+    if (is_away()) delete[] away_;
+    size_ = other.size_;
+    take(other);
+    return *this;
+  }
+  ~Dims() {
+    if (is_away()) delete[] away_;
+  }
 
   std::size_t size() const noexcept { return size_; }
   bool empty() const noexcept { return size_ == 0; }
-  std::int64_t& operator[](std::size_t i) noexcept { return values_[i]; }
-  std::int64_t operator[](std::size_t i) const noexcept { return values_[i]; }
-  std::int64_t* begin() noexcept { return values_.data(); }
-  std::int64_t* end() noexcept { return values_.data() + size_; }
-  const std::int64_t* begin() const noexcept { return values_.data(); }
-  const std::int64_t* end() const noexcept { return values_.data() + size_; }
-  std::int64_t back() const noexcept { return values_[size_ - 1]; }
+  std::int64_t& operator[](std::size_t i) noexcept { return begin()[i]; }
+  std::int64_t operator[](std::size_t i) const noexcept { return begin()[i]; }
+  std::int64_t* begin() noexcept { return is_away() ? away_ : here_; }
+  std::int64_t* end() noexcept { return begin() + size_; }
+  const std::int64_t* begin() const noexcept { return is_away() ? away_ : here_; }
+  const std::int64_t* end() const noexcept { return begin() + size_; }
+  std::int64_t back() const noexcept { return begin()[size_ - 1]; }
 
-  void push_back(std::int64_t value);
+  void push_back(std::int64_t value) { insert(size_, value); }
   void insert(std::size_t at, std::int64_t value);
   void erase(std::size_t at) noexcept;
 
@@ -45,7 +66,26 @@ class Dims {
   }
 
  private:
-  std::array<std::int64_t, kMaxRank> values_{};
+  static constexpr std::size_t kInPlace = 4;
+
+  bool is_away() const noexcept { return size_ > kInPlace; }
+  /// Sets the size of an empty list, whose entries are then to be written.
+  void grow(std::size_t size);
+  void copy_away(const Dims& other);
+  /// The entries of `other`, of which there are size_; leaves it empty.
+  void take(Dims& other) noexcept {
+    if (is_away()) {
+      away_ = other.away_;
+    } else {
+      std::copy_n(other.here_, kInPlace, here_);
+    }
+    other.size_ = 0;
+  }
+
+  union {
+    std::int64_t here_[kInPlace];
+    std::int64_t* away_;  // kMaxRank of them
+  };
   std::uint8_t size_ = 0;
 };
 

@@ -156,7 +156,7 @@ Array pool(const char* function, PoolKind kind, const Array& a, const Dims& wind
   const Dims extents = for_axes(window, axes, 1);
   const Dims ends = for_axes(padding, axes, 0);
   const Dims steps = stride.empty() ? extents : for_axes(stride, axes, 1);
-  return heddle::apply(Pool{kind, extents, steps, ends, ends, count_padding}, {a});
+  return heddle::apply(Pool{kind, PoolWindows{extents, steps, ends, ends}, count_padding}, {a});
 }
 
 }  // namespace

@@ -16,14 +16,23 @@ KernelTraits whole_operand_traits(std::span<const OperandSpec> inputs,
   return traits;
 }
 
+OperandSpec output_operand(const Op& op, const TensorSpec& output) {
+  const auto* repack = std::get_if<Repack>(&op);
+  return repack ? OperandSpec{output, Layout::packed(repack->kind)}
+                : OperandSpec::contiguous(output);
+}
+
 std::vector<OperandSpec> output_operands(const Op& op, std::span<const TensorSpec> outputs) {
   std::vector<OperandSpec> operands;
-  const auto* repack = std::get_if<Repack>(&op);
-  for (const TensorSpec& spec : outputs) {
-    operands.push_back(repack ? OperandSpec{spec, Layout::packed(repack->kind)}
-                              : OperandSpec::contiguous(spec));
-  }
+  operands.reserve(outputs.size());
+  for (const TensorSpec& spec : outputs) operands.push_back(output_operand(op, spec));
   return operands;
+}
+
+std::string to_string(const LaunchLabel& label) {
+  std::string text = fmt::format("node {}: {}", label.node, to_string(label.op));
+  for (const TensorSpec& input : label.inputs) text += " " + to_string(input);
+  return text;
 }
 
 // ---- Prepared kernels, remembered

@@ -22,11 +22,9 @@ std::vector<SlotView> slot_views(const Plan& plan, const std::vector<Location>& 
   return views;
 }
 
-std::string label(const Plan& plan, NodeId node) {
+LaunchLabel label(const Plan& plan, NodeId node) {
   const GraphNode& n = plan.placed.graph.nodes[node];
-  std::string text = "node " + std::to_string(node) + ": " + to_string(n.op);
-  for (const ValueId input : n.inputs) text += " " + to_string(plan.placed.graph.spec(input));
-  return text;
+  return {node, n.op, input_specs(plan.placed.graph, n)};
 }
 
 /// The launch's kernel, or the same anew if its device was lost since it was planned.
@@ -44,7 +42,7 @@ std::shared_ptr<const Kernel> current_kernel(const Plan& plan, const PlannedLaun
   const bool same = prepared && prepared.kernel->traits() == launch.kernel->traits();
   require(same, ErrorCode::device_lost,
           "{}: the device was lost, and has {} for it now: compile the graph again",
-          label(plan, launch.node), prepared ? "another kernel" : "no kernel");
+          to_string(label(plan, launch.node)), prepared ? "another kernel" : "no kernel");
   return std::move(prepared.kernel);
 }
 
@@ -232,7 +230,7 @@ void Bindings::pack(const PlannedLaunch& launch, const View& plain, const View& 
     const Op& op = plan_.placed.graph.nodes[launch.node].op;
     Prepared piece = device.prepare_cached(op, {&plain.operand, 1}, {&packed.operand, 1});
     require(piece.kernel != nullptr, ErrorCode::unsupported, "{} of {}: {}",
-            label(plan_, launch.node), to_string(plain.operand), piece.reason);
+            to_string(label(plan_, launch.node)), to_string(plain.operand), piece.reason);
     kernel = std::move(piece.kernel);
   }
   if (const std::size_t bytes = kernel->traits().workspace_bytes) {

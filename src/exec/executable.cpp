@@ -291,9 +291,9 @@ struct Executable::Impl {
   }
 };
 
-std::shared_ptr<Executable> Executable::compile(const Graph& graph, const CompileOptions& options,
+std::shared_ptr<Executable> Executable::compile(Graph graph, const CompileOptions& options,
                                                 Ref<Parameters> parameters) {
-  Plan plan = plan_graph(graph, options);
+  Plan plan = plan_graph(std::move(graph), options);
   if (verifies(options)) verify(plan);
   if (!parameters) parameters = make_ref<Parameters>();
   auto compiled = std::make_shared<const Compiled>(std::move(plan));

@@ -3,12 +3,6 @@
 
 namespace heddle {
 
-OperandSpec output_operand(const Op& op, const TensorSpec& output) {
-  const auto* repack = std::get_if<Repack>(&op);
-  return repack ? OperandSpec{output, Layout::packed(repack->kind)}
-                : OperandSpec::contiguous(output);
-}
-
 void add_layouts(PerValue<OperandSpec>& layouts, const GraphNode& node) {
   layouts.add_node();
   if (is_view(node.op)) {

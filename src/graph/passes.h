@@ -47,9 +47,6 @@ PerValue<OperandSpec> value_layouts(const Graph& graph);
 /// The same for one more node, whose inputs' layouts are there.
 void add_layouts(PerValue<OperandSpec>& layouts, const GraphNode& node);
 
-/// An output of an op as kernels write it: contiguous, or packed by Repack.
-OperandSpec output_operand(const Op& op, const TensorSpec& output);
-
 /// Marks dead what no output, update or feed needs. Inputs and states are the graph's signature and
 /// stay, used or not.
 Graph mark_dead(Graph graph);

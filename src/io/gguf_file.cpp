@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -184,6 +185,21 @@ void File::prefetch() const noexcept {
 
 std::shared_ptr<const void> File::owner() const noexcept {
   return impl_->keeper;
+}
+
+File File::without(std::span<const std::string_view> keys) const {
+  auto impl = std::make_shared<Impl>(Impl{.name = impl_->name,
+                                          .version = impl_->version,
+                                          .metadata = Metadata(impl_->name),
+                                          .tensors = impl_->tensors,
+                                          .bytes = impl_->bytes,
+                                          .keeper = impl_->keeper});
+  for (const auto& [key, value] : impl_->metadata.entries()) {
+    if (std::ranges::find(keys, key) == keys.end()) impl->metadata.set(key, value);
+  }
+  File file;
+  file.impl_ = std::move(impl);
+  return file;
 }
 
 }  // namespace heddle::gguf

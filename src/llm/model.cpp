@@ -22,7 +22,11 @@ Model::Model(gguf::File file)
 }
 
 std::shared_ptr<Model> Model::open(const std::filesystem::path& path) {
-  return from_file(gguf::File::open(path));
+  constexpr std::string_view kRead[] = {"tokenizer.ggml.tokens", "tokenizer.ggml.merges",
+                                        "tokenizer.ggml.scores", "tokenizer.ggml.token_type"};
+  std::shared_ptr<Model> model = from_file(gguf::File::open(path));
+  model->file_ = model->file_.without(kRead);
+  return model;
 }
 
 std::shared_ptr<Model> Model::from_file(gguf::File file) {

@@ -99,8 +99,8 @@ Plans::Plans(std::shared_ptr<const Model> model, const PlanShape& shape,
 Plans::Compiled& Plans::compiled(const GraphSize& size) {
   Compiled& known = compiled_[size];
   if (!known.executable) {
-    const Graph graph = build_graph(model_->file(), model_->config(), shape_, devices_, size);
-    auto executable = Executable::compile(graph, options_, model_->parameters());
+    Graph graph = build_graph(model_->file(), model_->config(), shape_, devices_, size);
+    auto executable = Executable::compile(std::move(graph), options_, model_->parameters());
     bind_states(*executable);  // which may fail: kept without its states, it would run on others
     known.executable = std::move(executable);
   }

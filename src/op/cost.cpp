@@ -107,7 +107,7 @@ double resize_operations(const Resize& op) {
 
 double pool_operations(const Pool& op) {
   double taps = 1;
-  for (const std::int64_t extent : op.window) taps *= static_cast<double>(extent);
+  for (const std::int64_t extent : op.windows->window) taps *= static_cast<double>(extent);
   return taps;
 }
 

@@ -101,17 +101,17 @@ Specs infer_op(const Pool& op, const Operands& in) {
   in.check_count(1, "x");
   const std::size_t axes = check_spatial(in);
   in.check_kind(0, op.kind == PoolKind::mean ? kFloat : kReal);
-  check_entries(in, "window", op.window, axes, 1);
-  check_entries(in, "padding_low", op.padding_low, axes, 0);
-  check_entries(in, "padding_high", op.padding_high, axes, 0);
+  const auto& [window, stride, low, high] = *op.windows;
+  check_entries(in, "window", window, axes, 1);
+  check_entries(in, "padding_low", low, axes, 0);
+  check_entries(in, "padding_high", high, axes, 0);
   for (std::size_t i = 0; i < axes; ++i) {
-    in.check(op.padding_low[i] < op.window[i] && op.padding_high[i] < op.window[i],
+    in.check(low[i] < window[i] && high[i] < window[i],
              "padding of {} and {} around spatial axis {}; it must be smaller than the window, {}",
-             op.padding_low[i], op.padding_high[i], i + 1, op.window[i]);
+             low[i], high[i], i + 1, window[i]);
   }
   const Dims ones(axes, 1);
-  const Windows windows{op.stride, op.padding_low, op.padding_high, ones, ones};
-  const Shape spatial = window_outputs(in, windows, op.window);
+  const Shape spatial = window_outputs(in, {stride, low, high, ones, ones}, window);
   return {{in[0].dtype, spatial_shape(in[0].shape, spatial, in[0].shape.back())}};
 }
 

@@ -13,6 +13,9 @@ namespace {
 
 using nlohmann::json;
 
+// Every node of every graph has one: larger parts go into a Boxed.
+static_assert(sizeof(Op) <= 128);
+
 // Names in the order of the enums.
 constexpr std::array<std::string_view, 44> kUnaryNames{
     "abs",    "negative", "sign",    "square",      "sqrt",      "rsqrt",          "reciprocal",
@@ -151,6 +154,17 @@ std::size_t hash_of(const TensorSpec& value) noexcept {
 }
 
 }  // namespace
+
+Op::Op() noexcept = default;
+Op::Op(const Op&) = default;
+Op::Op(Op&&) noexcept = default;
+Op& Op::operator=(const Op&) = default;
+Op& Op::operator=(Op&&) noexcept = default;
+Op::~Op() = default;
+
+bool operator==(const Op& a, const Op& b) {
+  return static_cast<const OpVariant&>(a) == static_cast<const OpVariant&>(b);
+}
 
 std::string_view to_string(UnaryKind kind) noexcept {
   return name_in(kUnaryNames, kind);

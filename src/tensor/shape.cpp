@@ -16,35 +16,52 @@ void require_rank(std::size_t rank) {
 
 }  // namespace
 
+void Dims::grow(std::size_t size) {
+  require_rank(size);
+  if (size > kInPlace) {
+    away_ = new std::int64_t[kMaxRank];
+  } else {
+    std::fill_n(here_, kInPlace, 0);  // copied whole
+  }
+  size_ = static_cast<std::uint8_t>(size);
+}
+
+void Dims::copy_away(const Dims& other) {
+  away_ = new std::int64_t[kMaxRank];
+  std::copy(other.begin(), other.end(), away_);
+}
+
 Dims::Dims(std::span<const std::int64_t> values) {
-  require_rank(values.size());
-  std::copy(values.begin(), values.end(), values_.begin());
-  size_ = static_cast<std::uint8_t>(values.size());
+  grow(values.size());
+  std::copy(values.begin(), values.end(), begin());
 }
 
 Dims::Dims(std::size_t count, std::int64_t value) {
-  require_rank(count);
-  std::fill_n(values_.begin(), count, value);
-  size_ = static_cast<std::uint8_t>(count);
-}
-
-void Dims::push_back(std::int64_t value) {
-  require_rank(size_ + std::size_t{1});
-  values_[size_++] = value;
+  grow(count);
+  std::fill_n(begin(), count, value);
 }
 
 void Dims::insert(std::size_t at, std::int64_t value) {
   require_rank(size_ + std::size_t{1});
   require(at <= size_, ErrorCode::invalid_argument, "insertion at {} into {} dimensions", at,
           size_);
-  std::copy_backward(begin() + at, end(), end() + 1);
-  values_[at] = value;
+  if (size_ == kInPlace) {
+    auto* const away = new std::int64_t[kMaxRank];
+    std::copy_n(here_, kInPlace, away);
+    away_ = away;
+  }
   ++size_;
+  std::int64_t* const place = begin() + at;
+  std::copy_backward(place, end() - 1, end());
+  *place = value;
 }
 
 void Dims::erase(std::size_t at) noexcept {
   std::copy(begin() + at + 1, end(), begin() + at);
-  --size_;
+  if (size_-- != kInPlace + 1) return;
+  const std::int64_t* const away = away_;
+  std::copy_n(away, kInPlace, here_);
+  delete[] away;
 }
 
 std::string to_string(const Dims& dims) {

@@ -105,8 +105,9 @@ Array columns_vjp(const Im2col& op, const Array& x, const Array& g) {
 }
 
 Im2col columns_of(const Pool& op) {
-  const Dims ones(op.window.size(), 1);
-  return {op.window, {op.stride, op.padding_low, op.padding_high, ones, ones}};
+  const auto& [window, stride, low, high] = *op.windows;
+  const Dims ones(window.size(), 1);
+  return {window, Windows{stride, low, high, ones, ones}};
 }
 
 /// [N, out..., taps, C]
@@ -136,7 +137,7 @@ Array max_pool_vjp(const Pool& op, const Array& x, const Array& g) {
 Array mean_pool_vjp(const Pool& op, const Array& x, const Array& g) {
   const Im2col columns = columns_of(op);
   std::int64_t taps = 1;
-  for (const std::int64_t extent : op.window) taps *= extent;
+  for (const std::int64_t extent : op.windows->window) taps *= extent;
   // The share of a window that lies inside, which the mean's divisor leaves out of count.
   Pool counting = op;
   counting.count_padding = true;

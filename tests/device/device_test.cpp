@@ -284,14 +284,18 @@ std::vector<RecordedStep> exp_plus_x(std::size_t rows, bool with_extent) {
   const Shape shape{static_cast<std::int64_t>(rows), 2};
   const std::size_t bytes = rows * 2 * sizeof(float);
   const SlotView x{0, 0, bytes}, y{1, 0, bytes}, temporary{2, 0, bytes};
-  RecordedLaunch exp{
-      kernel_for(Unary{UnaryKind::exp}, {floats(shape)}), {x}, {temporary}, {}, {}, "exp"};
+  RecordedLaunch exp{kernel_for(Unary{UnaryKind::exp}, {floats(shape)}),
+                     {x},
+                     {temporary},
+                     {},
+                     {},
+                     {0, Unary{UnaryKind::exp}, {}}};
   RecordedLaunch add{kernel_for(Binary{BinaryKind::add}, {floats(shape), floats(shape)}),
                      {temporary, x},
                      {y},
                      {},
                      {},
-                     "add"};
+                     {1, Binary{BinaryKind::add}, {}}};
   if (with_extent) exp.extent = add.extent = SlotView{3, 0, sizeof(std::int32_t)};
   return {exp, RecordedBarrier{}, add};
 }
@@ -324,12 +328,9 @@ TEST(Recording, StatesMayGrowPastTheirSpec) {
   const std::vector specs{floats({2, 2}), floats({1, 2}),
                           OperandSpec::contiguous({DType::i32, {1}})};
   const SlotView state{0, 0, kWholeSlot};
-  const RecordedLaunch write{kernel_for(WriteRows{}, specs),
-                             {state, {1, 0, 8}, {2, 0, 4}},
-                             {state},
-                             {},
-                             {},
-                             "write_rows into k"};
+  const RecordedLaunch write{
+      kernel_for(WriteRows{}, specs),   {state, {1, 0, 8}, {2, 0, 4}}, {state}, {}, {},
+      {2, WriteRows{}, {specs[0].spec}}};
   const auto recording = cpu.record(std::vector<RecordedStep>{write});
   const auto table = cpu.make_binding_table(3);
   const View grown = view_of_floats(std::vector<float>(10, 0), {5, 2});
@@ -342,7 +343,7 @@ TEST(Recording, StatesMayGrowPastTheirSpec) {
   table->set(0, grown.buffer, 0, 32);  // four rows: row 4 is one too many
   const std::string what = error_of([&] { cpu.default_stream()->replay(*recording, *table); },
                                     ErrorCode::invalid_argument);
-  EXPECT_MENTIONS(what, "write_rows into k");
+  EXPECT_MENTIONS(what, "node 2: write_rows f32[2, 2]");
   EXPECT_MENTIONS(what, "row 4");
 }
 
@@ -366,12 +367,12 @@ TEST(Recording, ErrorsNameTheStepOrTheSlot) {
   const auto replay_error = [&] {
     return error_of([&] { stream->replay(*recording, *table); }, ErrorCode::invalid_argument);
   };
-  EXPECT_MENTIONS(replay_error(), "exp: slot 0 is not bound");
+  EXPECT_MENTIONS(replay_error(), "node 0: exp: slot 0 is not bound");
   const Ref<Buffer> memory = cpu.allocate(64);
   for (const std::uint32_t slot : {0u, 1u, 2u}) table->set(slot, memory, 0, 24);
   EXPECT_NO_THROW(stream->replay(*recording, *table));
   table->set(1, memory, 0, 20);
-  EXPECT_MENTIONS(replay_error(), "add: slot 1 holds 20 bytes, 24 are needed");
+  EXPECT_MENTIONS(replay_error(), "node 1: add: slot 1 holds 20 bytes, 24 are needed");
   EXPECT_THROW(table->set(3, memory, 0, 8), Error);
   EXPECT_THROW(table->set(0, memory, 60, 8), Error);
 
@@ -385,11 +386,11 @@ TEST(Recording, AnythingThrownByAKernelIsAnErrorWithTheStep) {
   auto kernel = std::make_shared<cpu::CpuKernel>(
       KernelTraits{}, [](const cpu::Launch&) { throw std::runtime_error("broken"); });
   const auto recording = cpu_device().record(
-      std::vector<RecordedStep>{RecordedLaunch{kernel, {}, {}, {}, {}, "my op"}});
+      std::vector<RecordedStep>{RecordedLaunch{kernel, {}, {}, {}, {}, {3, Softmax{}, {}}}});
   const auto table = cpu_device().make_binding_table(0);
   const std::string what = error_of(
       [&] { cpu_device().default_stream()->replay(*recording, *table); }, ErrorCode::backend);
-  EXPECT_EQ(what, "my op: broken");
+  EXPECT_EQ(what, "node 3: softmax: broken");
 }
 
 TEST(Recording, ReplayAndEncodeAllocateNothing) {

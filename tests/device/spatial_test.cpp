@@ -96,8 +96,9 @@ TEST_P(Convolutions, RowsAlone) {
 TEST_P(Convolutions, NanAndInfinitySpreadOnlyWhereTheyAreRead) {
   // Padding is no operand: zeros are never multiplied with infinite weights.
   for (const DType dtype : kFloats) {
-    expect_on_device(Conv{{{1}, {1}, {1}, {1}, {1}}}, {tensor_of(dtype, {1, 3, 1}, {1, NAN, 2}),
-                                                       tensor_of(dtype, {2, 2, 1}, {1, 2, 3, 4})});
+    expect_on_device(
+        Conv{Windows{{1}, {1}, {1}, {1}, {1}}},
+        {tensor_of(dtype, {1, 3, 1}, {1, NAN, 2}), tensor_of(dtype, {2, 2, 1}, {1, 2, 3, 4})});
   }
 }
 
@@ -139,15 +140,16 @@ TEST_P(Pools, EveryKindDtypeAndGeometry) {
   for (const PoolCase& c : pool_cases()) {
     for (const DType dtype : kPlain) {
       if (is_floating(dtype) || is_integer(dtype)) {
-        expect_on_device(Pool{PoolKind::max, c.window, c.stride, c.low, c.high},
+        expect_on_device(Pool{PoolKind::max, PoolWindows{c.window, c.stride, c.low, c.high}},
                          {random_tensor(dtype, c.x, random, {-9, 9, true})});
       }
       if (!is_floating(dtype)) continue;
       for (const bool count_padding : {false, true}) {
         const double epsilon = dtype == DType::f64 ? 0x1p-50 : 0x1p-21;
         const Tolerance tolerance{dtype == DType::f32 || dtype == DType::f64 ? 2 : 0.51, epsilon};
-        expect_on_device(Pool{PoolKind::mean, c.window, c.stride, c.low, c.high, count_padding},
-                         {random_tensor(dtype, c.x, random)}, tolerance);
+        expect_on_device(
+            Pool{PoolKind::mean, PoolWindows{c.window, c.stride, c.low, c.high}, count_padding},
+            {random_tensor(dtype, c.x, random)}, tolerance);
       }
     }
   }
@@ -156,7 +158,7 @@ TEST_P(Pools, EveryKindDtypeAndGeometry) {
 TEST_P(Pools, RowsAlone) {
   Random random(5);
   for (const PoolKind kind : {PoolKind::max, PoolKind::mean}) {
-    expect_rows_alone_on_device(Pool{kind, {2, 3}, {2, 3}, {0, 2}, {1, 0}},
+    expect_rows_alone_on_device(Pool{kind, PoolWindows{{2, 3}, {2, 3}, {0, 2}, {1, 0}}},
                                 {random_tensor(DType::f16, {4, 5, 7, 3}, random)});
   }
 }

@@ -245,12 +245,12 @@ TEST(Executable, IndicesMayCountFromTheEnd) {
 
 TEST(ExecutableTest, RecordingsSayWhatTheirLaunchesCost) {
   AsyncOptions options;
-  std::map<std::string, Cost> costs;  // by the first word of the label's op
+  std::map<std::string, Cost> costs;  // by the label's op
   options.on_record = [&](std::span<const RecordedStep> steps) {
     for (const RecordedStep& step : steps) {
       const auto* launch = std::get_if<RecordedLaunch>(&step);
       if (!launch) continue;
-      const bool is_linear = launch->label.find("linear") != std::string::npos;
+      const bool is_linear = std::holds_alternative<Linear>(launch->label.op);
       costs[is_linear ? "linear" : "other"] = launch->cost;
     }
   };

@@ -65,5 +65,21 @@ TEST_F(ModelMemory, PagesOfPackedWeightsGo) {
   EXPECT_LT(after_a_step(true), size / 10) << "packed copies are read";
 }
 
+TEST_F(ModelMemory, TheVocabularyIsTheTokenizersAlone) {
+  const gguf::File file = gguf::File::open(path_);
+  const gguf::Metadata& of_file = file.metadata();
+  const std::shared_ptr<Model> model = Model::open(path_);
+  const gguf::Metadata& kept = model->file().metadata();
+  ASSERT_NE(of_file.find("tokenizer.ggml.tokens"), nullptr);
+  EXPECT_EQ(kept.find("tokenizer.ggml.tokens"), nullptr);
+  EXPECT_EQ(kept.find("tokenizer.ggml.merges"), nullptr);
+  EXPECT_NE(kept.find("tokenizer.ggml.model"), nullptr);
+  EXPECT_NE(kept.find("general.architecture"), nullptr);
+  EXPECT_EQ(model->file().tensors().size(), file.tensors().size());
+  EXPECT_EQ(model->file().name(), path_.string());
+  EXPECT_EQ(model->tokenizer().token_text(5),
+            of_file.get_array<std::string>("tokenizer.ggml.tokens")[5]);
+}
+
 }  // namespace
 }  // namespace heddle::llm

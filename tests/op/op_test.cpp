@@ -82,7 +82,7 @@ TEST(Op, PrintsAsItIs) {
        "scan(kind=logaddexp, axis=1, reverse=true, exclusive=false)"},
       {ScatterAxis{1, ScatterKind::none}, "scatter_axis(axis=1, kind=none)"},
       {Pad{Pad::Mode::edge, {1}, {2}}, "pad(mode=edge, low=[1], high=[2])"},
-      {Pool{PoolKind::mean, {2}, {1}, {0}, {1}},
+      {Pool{PoolKind::mean, PoolWindows{{2}, {1}, {0}, {1}}},
        "pool(kind=mean, window=[2], stride=[1], padding_low=[0], padding_high=[1], "
        "count_padding=true)"},
       {Resize{ResizeKind::linear, {3}}, "resize(kind=linear, size=[3], align_corners=false)"},

@@ -123,7 +123,7 @@ std::vector<Case> cases() {
       {Fp8{}, "f32[5]", "y"},
       {Conv{plain(1)}, "f32[5, 2, 3], f32[5, 2, 3]", "yn"},
       {Im2col{{2}, plain(1)}, "f32[5, 2, 3]", "y"},
-      {Pool{PoolKind::max, {2}, {1}, {0}, {0}}, "f32[5, 2, 3]", "y"},
+      {Pool{PoolKind::max, PoolWindows{{2}, {1}, {0}, {0}}}, "f32[5, 2, 3]", "y"},
       {Resize{ResizeKind::nearest, {4}}, "f32[5, 2, 3]", "y"},
       {SelectiveScan{true},
        "f32[5, 2, 5], f32[5, 2, 5], f32[5, 5], f32[5, 2, 1, 5], f32[5, 2, 1, 5], f32[5], "

@@ -20,6 +20,7 @@ const std::vector<std::string> kParts{"base", "tensor",    "op", "device", "arra
 /// Which part each public header belongs to.
 const std::map<std::string, std::string> kPublicHeaders{{"error.h", "base"},
                                                         {"ref.h", "base"},
+                                                        {"boxed.h", "base"},
                                                         {"completion.h", "base"},
                                                         {"dtype.h", "tensor"},
                                                         {"half.h", "tensor"},
@@ -154,7 +155,8 @@ TEST(Layering, DevicesDoNotKnowEachOther) {
 // The headers that are built once for each instruction set have a namespace each.
 TEST(Headers, InlineConstantsHaveNamesOfTheirOwn) {
   static const std::regex declared(R"re(^inline constexpr [^=]*\b(k\w+)(\[\])?\s*[={])re");
-  static const std::regex per_level(R"re((simd|quant_int|group_words)_(portable|avx2|avx512|neon)\.h$)re");
+  static const std::regex per_level(
+      R"re((simd|quant_int|group_words)_(portable|avx2|avx512|neon)\.h$)re");
   std::map<std::string, fs::path> homes;
   std::smatch match;
   for (const Source& source : sources()) {
@@ -165,7 +167,8 @@ TEST(Headers, InlineConstantsHaveNamesOfTheirOwn) {
       if (!std::regex_search(line, match, declared)) continue;
       const auto [home, is_new] = homes.emplace(match[1], source.path);
       const bool is_choice = home->second == source.path;  // of the preprocessor's
-      EXPECT_TRUE(is_new || is_choice) << match[1] << " is in " << home->second << " and in " << source.path;
+      EXPECT_TRUE(is_new || is_choice)
+          << match[1] << " is in " << home->second << " and in " << source.path;
     }
   }
   EXPECT_GT(homes.size(), 10u);

@@ -161,7 +161,7 @@ class AsyncRecording final : public Recording {
                    table.views(launch.outputs),
                    {},
                    {},
-                   launch.label};
+                   to_string(launch.label)};
     if (launch.workspace.bytes > 0) out.workspace = table.view(launch.workspace);
     if (launch.extent) out.extent = table.view(*launch.extent);
     return out;

@@ -85,12 +85,13 @@ Values pool(const Pool& op, const Values& x) {
   Values out(infer(op, std::span(&x.spec, 1))[0]);
   const Shape extents = spatial_of(x.spec.shape);
   const Dims ones(extents.size(), 1);
-  const Windows windows{op.stride, op.padding_low, op.padding_high, ones, ones};
+  const auto& [window, stride, low, high] = *op.windows;
+  const Windows windows{stride, low, high, ones, ones};
   std::size_t next = 0;
   for_each_index(out.spec.shape, [&](const Dims& index) {
     Number sum = 0, most = 0;
     std::int64_t held = 0;
-    for_each_index(op.window, [&](const Dims& tap) {
+    for_each_index(window, [&](const Dims& tap) {
       const std::optional<Dims> at = read_at(windows, extents, spatial_of(index), tap);
       if (!at) return;
       const Number v = x.real[flat_index(x.spec.shape, joined(index[0], *at, index.back()))];
@@ -98,7 +99,7 @@ Values pool(const Pool& op, const Values& x) {
       sum += v;
       ++held;
     });
-    const std::int64_t divisor = op.count_padding ? elements(op.window) : held;
+    const std::int64_t divisor = op.count_padding ? elements(window) : held;
     out.real[next++] = op.kind == PoolKind::max ? most : sum / static_cast<Number>(divisor);
   });
   return out;

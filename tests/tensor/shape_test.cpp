@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
+#include <random>
 #include <vector>
 
 #include "tensor/expect_invalid.h"
@@ -42,6 +44,36 @@ TEST(Dims, InsertsAndErases) {
   dims.erase(0);
   EXPECT_EQ(dims, Dims{});
   expect_invalid([&] { dims.insert(1, 0); }, "insertion at 1");
+}
+
+TEST(Dims, AreTheirEntriesAtEveryLengthAndWhoeverHoldsThem) {
+  std::mt19937 random(7);
+  std::vector<std::int64_t> want;
+  Dims dims;
+  for (int i = 0; i < 2000; ++i) {
+    const bool grows = want.empty() || (want.size() < kMaxRank && random() % 2 == 0);
+    const std::size_t at = random() % (want.size() + (grows ? 1 : 0));
+    const auto place = want.begin() + static_cast<std::ptrdiff_t>(at);
+    if (grows) {
+      want.insert(place, i);
+      dims.insert(at, i);
+    } else {
+      want.erase(place);
+      dims.erase(at);
+    }
+    ASSERT_TRUE(std::ranges::equal(dims, want)) << to_string(dims);
+    Dims copy(dims), moved(std::move(dims));
+    EXPECT_EQ(copy, moved);
+    dims = i % 3 == 0 ? Dims(std::size_t(i) % (kMaxRank + 1), 1) : Dims();
+    dims = copy;
+    for (std::int64_t& entry : copy) entry = -1;  // the copy's own
+    EXPECT_EQ(dims, moved);
+    copy = std::move(moved);
+    EXPECT_EQ(dims, copy);
+    const Dims& same = dims;
+    dims = same;
+    EXPECT_EQ(dims, copy);
+  }
 }
 
 TEST(Dims, ComparesLengthAndValues) {

@@ -364,9 +364,9 @@ class PartConv {
 /// Whether oneDNN has such windows: forwards, undilated inputs, no cropping.
 bool has_windows(const Conv& op) {
   bool plain = !op.flip;
-  for (std::size_t i = 0; i < op.windows.stride.size(); ++i) {
-    plain = plain && op.windows.input_dilation[i] == 1 && op.windows.padding_low[i] >= 0 &&
-            op.windows.padding_high[i] >= 0;
+  for (std::size_t i = 0; i < op.windows->stride.size(); ++i) {
+    plain = plain && op.windows->input_dilation[i] == 1 && op.windows->padding_low[i] >= 0 &&
+            op.windows->padding_high[i] >= 0;
   }
   return plain;
 }

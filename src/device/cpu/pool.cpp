@@ -67,10 +67,11 @@ struct Pooler {
 template <class T, class Kind>
 Run pool_run(const PrepareArgs& args, const Pool& op) {
   const TensorSpec &x = args.inputs[0].spec, &out = args.outputs[0].spec;
-  const Dims ones(op.window.size(), 1);
-  const Windows windows{op.stride, op.padding_low, op.padding_high, ones, ones};
-  const Pooler<T, Kind> pooler{WindowGrid(windows, op.window, x.shape, out.shape), op.count_padding,
-                               x.shape.back(), BlockSource(args.inputs[0]), BlockSink(x.dtype)};
+  const auto& [window, stride, low, high] = *op.windows;
+  const Dims ones(window.size(), 1);
+  const WindowGrid grid({stride, low, high, ones, ones}, window, x.shape, out.shape);
+  const Pooler<T, Kind> pooler{grid, op.count_padding, x.shape.back(), BlockSource(args.inputs[0]),
+                               BlockSink(x.dtype)};
   return [pooler, batch = x.shape[0]](const Launch& launch) {
     for_each_output(launch, batch, pooler.grid.positions(), pooler.channels * pooler.grid.taps(),
                     [&](std::int64_t image, std::int64_t position) {

@@ -183,8 +183,8 @@ class CpuRecording final : public Recording {
     const KernelTraits& traits = kernel.traits();
     const auto check_view = [&](const SlotView& view, std::size_t needed) {
       require(needed <= view.bytes, ErrorCode::invalid_argument,
-              "{}: {} bytes are needed of slot {}, its view gives {}", launch.label, needed,
-              view.slot, view.bytes);
+              "{}: {} bytes are needed of slot {}, its view gives {}", to_string(launch.label),
+              needed, view.slot, view.bytes);
     };
     for (std::size_t i = 0; i < launch.inputs.size(); ++i) {
       check_view(launch.inputs[i], traits.reads[i].end);
@@ -199,9 +199,9 @@ class CpuRecording final : public Recording {
     try {
       launch_unlabelled(launch, bindings);
     } catch (const Error& error) {
-      throw Error(error.code(), fmt::format("{}: {}", launch.label, error.what()));
+      throw Error(error.code(), fmt::format("{}: {}", to_string(launch.label), error.what()));
     } catch (const std::exception& error) {
-      fail(ErrorCode::backend, "{}: {}", launch.label, error.what());
+      fail(ErrorCode::backend, "{}: {}", to_string(launch.label), error.what());
     }
   }
 

@@ -59,7 +59,7 @@ constexpr PrepareFamily family() {
 
 template <std::size_t... I>
 constexpr std::array<PrepareFamily, kOpCount> families(std::index_sequence<I...>) {
-  return {family<std::variant_alternative_t<I, Op>>()...};
+  return {family<std::variant_alternative_t<I, OpVariant>>()...};
 }
 constexpr auto kFamilies = families(std::make_index_sequence<kOpCount>());
 

@@ -283,7 +283,7 @@ VulkanRecording::VulkanRecording(std::shared_ptr<Life> life, std::span<const Rec
     const auto* launch = std::get_if<RecordedLaunch>(&step);
     if (!launch) continue;
     kernel_in(*life_, launch->kernel);
-    labels.push_back(launch->label);
+    labels.push_back(to_string(launch->label));
   }
   labels_ = std::make_shared<const std::vector<std::string>>(std::move(labels));
 }

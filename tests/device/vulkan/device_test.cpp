@@ -291,7 +291,7 @@ RecordedLaunch launch(const std::shared_ptr<const Kernel>& kernel, std::uint32_t
           .outputs = {{sum, 0, kBytes}},
           .workspace = {},
           .extent = {},
-          .label = "add",
+          .label = {0, Binary{BinaryKind::add}, {}},
           .cost = {}};
 }
 

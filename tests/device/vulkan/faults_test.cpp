@@ -57,7 +57,7 @@ float use(Device& device) {
                           .outputs = {{sum, 0, kBytes}},
                           .workspace = {},
                           .extent = {},
-                          .label = "add of the recording",
+                          .label = {7, Binary{BinaryKind::add}, {}},
                           .cost = {}};
   };
   const RecordedStep steps[] = {RecordedBarrier{}, launch(0, 1, 2), RecordedBarrier{},
@@ -150,7 +150,7 @@ TEST_F(VulkanFaults, ATimeoutNamesTheLastOperations) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::timeout);
     const std::string text = error.what();
-    for (const char* part : {"vulkan:test", "waited for", "reached", "add of the recording"}) {
+    for (const char* part : {"vulkan:test", "waited for", "reached", "node 7: add"}) {
       EXPECT_NE(text.find(part), std::string::npos) << text;
     }
   }

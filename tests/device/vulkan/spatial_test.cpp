@@ -22,15 +22,15 @@ TEST_F(VulkanSpatial, Im2colOfEveryDtypeAndWindow) {
   const Tensor x = random_tensor(DType::f32, {2, 5, 6, 4, 2}, random);
   const Windows far{{2, 1, 3}, {2, -1, 1}, {3, 4, 0}, {2, 1, 2}, {1, 2, 3}};
   expect_conformance(device(), Im2col{{2, 3, 1}, far}, {x});
-  expect_conformance(device(), Im2col{{3}, {{1}, {1}, {1}, {1}, {1}}},
+  expect_conformance(device(), Im2col{{3}, Windows{{1}, {1}, {1}, {1}, {1}}},
                      {random_tensor(DType::f32, {2, 7, 3}, random)});
-  expect_conformance(device(), Im2col{{3}, {{1}, {1}, {1}, {1}, {1}}},
+  expect_conformance(device(), Im2col{{3}, Windows{{1}, {1}, {1}, {1}, {1}}},
                      {random_tensor(DType::f32, {0, 7, 3}, random)});
 }
 
 TEST_F(VulkanSpatial, PoolOfEveryDtypeAndWindow) {
   Random random(2);
-  const Pool largest{PoolKind::max, {2, 3}, {1, 2}, {1, 1}, {0, 2}};
+  const Pool largest{PoolKind::max, PoolWindows{{2, 3}, {1, 2}, {1, 1}, {0, 2}}};
   for (const DType dtype : kPlain) {
     if (dtype == DType::complex64 || dtype == DType::bool_) continue;
     expect_conformance(device(), largest,
@@ -39,16 +39,19 @@ TEST_F(VulkanSpatial, PoolOfEveryDtypeAndWindow) {
   for (const bool count_padding : {false, true}) {
     for (const DType dtype : kFloats) {
       const bool half = dtype == DType::f16 || dtype == DType::bf16;
-      expect_conformance(device(),
-                         Pool{PoolKind::mean, {2, 3}, {1, 2}, {1, 1}, {0, 2}, count_padding},
-                         {random_tensor(dtype, {2, 4, 7, 3}, random)},
-                         {half ? 0.51 : 4, dtype == DType::f64 ? 1e-15 : 1e-6});
+      expect_conformance(
+          device(),
+          Pool{PoolKind::mean, PoolWindows{{2, 3}, {1, 2}, {1, 1}, {0, 2}}, count_padding},
+          {random_tensor(dtype, {2, 4, 7, 3}, random)},
+          {half ? 0.51 : 4, dtype == DType::f64 ? 1e-15 : 1e-6});
     }
-    expect_conformance(device(), Pool{PoolKind::mean, {2}, {2}, {0}, {0}, count_padding},
+    expect_conformance(device(),
+                       Pool{PoolKind::mean, PoolWindows{{2}, {2}, {0}, {0}}, count_padding},
                        {random_tensor(DType::f32, {2, 7, 3}, random)}, {4, 1e-6});
-    expect_conformance(
-        device(), Pool{PoolKind::mean, {2, 2, 3}, {2, 1, 1}, {0, 1, 1}, {1, 1, 0}, count_padding},
-        {random_tensor(DType::f32, {2, 4, 3, 5, 2}, random)}, {4, 1e-6});
+    expect_conformance(device(),
+                       Pool{PoolKind::mean, PoolWindows{{2, 2, 3}, {2, 1, 1}, {0, 1, 1}, {1, 1, 0}},
+                            count_padding},
+                       {random_tensor(DType::f32, {2, 4, 3, 5, 2}, random)}, {4, 1e-6});
   }
 }
 
@@ -74,8 +77,9 @@ TEST_F(VulkanSpatial, ResizeOfEveryKindAndSize) {
 TEST_F(VulkanSpatial, RowsAlone) {
   Random random(4);
   const Tensor x = random_tensor(DType::f32, {4, 5, 6, 3}, random);
-  expect_rows_alone(device(), Im2col{{2, 3}, {{1, 1}, {1, 0}, {1, 2}, {1, 1}, {1, 1}}}, {x});
-  expect_rows_alone(device(), Pool{PoolKind::mean, {2, 3}, {1, 2}, {1, 1}, {0, 2}}, {x});
+  expect_rows_alone(device(), Im2col{{2, 3}, Windows{{1, 1}, {1, 0}, {1, 2}, {1, 1}, {1, 1}}}, {x});
+  expect_rows_alone(device(), Pool{PoolKind::mean, PoolWindows{{2, 3}, {1, 2}, {1, 1}, {0, 2}}},
+                    {x});
   expect_rows_alone(device(), Resize{ResizeKind::linear, {3, 9}}, {x});
 }
 
@@ -96,7 +100,7 @@ TEST_F(VulkanSpatial, ConvolutionsWithoutGroupsAreProductsWhereColumnsHaveRoom) 
         OperandSpec::contiguous({DType::f32, {1, extent, 64}}),
         OperandSpec::contiguous({DType::f32, {4, 9, 64 / groups}}),
     };
-    return legalize(device(), Conv{{{1}, {0}, {0}, {1}, {1}}, groups, false}, inputs).how;
+    return legalize(device(), Conv{Windows{{1}, {0}, {0}, {1}, {1}}, groups, false}, inputs).how;
   };
   EXPECT_EQ(way(1, 40), Legal::How::lowered);
   EXPECT_EQ(way(2, 40), Legal::How::direct);

@@ -118,7 +118,7 @@ Prepared prepare_im2col(const PrepareArgs& args) {
 
 Prepared prepare_pool(const PrepareArgs& args) {
   const auto& op = std::get<Pool>(args.op);
-  const Axes axes{op.window, op.stride, op.padding_low, {}, {}};
+  const Axes axes{op.windows->window, op.windows->stride, op.windows->padding_low, {}, {}};
   if (std::string problem = problem_of(args, axes); !problem.empty()) return refuse(problem);
   const DType dtype = args.inputs[0].spec.dtype;
   if (dtype == DType::f64 && !args.limits.float64) {
