@@ -155,7 +155,7 @@ struct Parameter {
   bool trains;  // floating, and not frozen
 };
 template <class Tree>
-std::vector<Parameter> parameters_in(Tree& tree) {
+std::vector<Parameter> parameters_in(const Tree& tree) {
   std::vector<Parameter> found;
   visit_named_leaves(tree, [&](const std::string& name, const Array& array, bool trains) {
     // What `leaves` shows of an object that is not const is not const either.
@@ -224,35 +224,43 @@ std::vector<Array*> state_of(Trees&... trees) {
   return state;
 }
 
-/// Casts the floating arrays among `parameters`, frozen ones included. Throws invalid_argument
-/// unless `dtype` is floating.
+namespace detail {
+
 void set_dtype(const std::vector<Parameter>& parameters, DType dtype);
-template <class Tree>
-void set_dtype(Tree& tree, DType dtype) {
-  set_dtype(parameters_in(tree), dtype);
-}
-
-// ---- Files
-
-/// Puts the arrays of those names into `parameters`. Throws invalid_argument, and changes nothing,
-/// where one is of another shape or dtype (nothing is cast: see set_dtype and astype), or, if
-/// `strict`, where one is missing or nobody's; the message names all of them.
 void load_parameters(const std::vector<Parameter>& parameters, const ArrayMap& arrays, bool strict);
-/// The same from a .safetensors or a .gguf file, mapped: see heddle/io.h. Errors name the file.
 void load_parameters(const std::vector<Parameter>& parameters, const std::filesystem::path& file,
                      bool strict);
+
+}  // namespace detail
+
+/// Casts the floating arrays of `tree`, frozen ones included. Throws invalid_argument unless
+/// `dtype` is floating.
 template <class Tree>
-void load_parameters(Tree& tree, const ArrayMap& arrays, bool strict = true) {
-  load_parameters(parameters_in(tree), arrays, strict);
-}
-template <class Tree>
-void load_parameters(Tree& tree, const std::filesystem::path& file, bool strict = true) {
-  load_parameters(parameters_in(tree), file, strict);
+void set_dtype(Tree&& tree, DType dtype) {
+  detail::set_dtype(parameters_in(tree), dtype);
 }
 
-/// Writes arrays to a .safetensors or a .gguf file, whole or not at all: see heddle/io.h. Texts of
-/// `metadata` become strings there. Throws invalid_argument for other files, for two arrays of one
-/// name, and for what the format cannot hold.
+// ---- Files. A checkpoint of several trees is one tree that names them:
+//
+//     nn::save_parameters(file, nn::named("model", model, "optimizer", optimizer));
+//     nn::load_parameters(nn::named("model", model, "optimizer", optimizer), file);
+
+/// Puts the arrays of their names into `tree`. Throws invalid_argument, and changes nothing, where
+/// one is of another shape or dtype (nothing is cast: see set_dtype and astype), or, if `strict`,
+/// where one is missing or nobody's; the message names them.
+template <class Tree>
+void load_parameters(Tree&& tree, const ArrayMap& arrays, bool strict = true) {
+  detail::load_parameters(parameters_in(tree), arrays, strict);
+}
+/// The same from a .safetensors or a .gguf file, mapped: see heddle/io.h. Errors name the file.
+template <class Tree>
+void load_parameters(Tree&& tree, const std::filesystem::path& file, bool strict = true) {
+  detail::load_parameters(parameters_in(tree), file, strict);
+}
+
+/// Writes arrays to a .safetensors or a .gguf file, whole or not at all: see heddle/io.h. Throws
+/// invalid_argument for other names of files, for two arrays of one name, and for what the format
+/// cannot hold.
 void save_arrays(const std::filesystem::path& file, const NamedArrays& arrays,
                  const std::unordered_map<std::string, std::string>& metadata = {});
 /// All parameters; `save_arrays(file, trainable_parameters(tree))` writes those that train.

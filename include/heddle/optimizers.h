@@ -206,21 +206,27 @@ Schedule cosine_decay(double init, int decay_steps, double minimum = 0);
 Schedule join_schedules(std::vector<Schedule> schedules, std::vector<int> boundaries);
 
 // ---- Clipping, of the gradients that train
-/// Scales them so that the norm of all of them together is at most `max_norm`; gives that norm
-/// (f32) as it was.
+
+namespace detail {
+
 Array clip_grad_norm(const std::vector<nn::Parameter>& gradients, double max_norm);
+void clip_grad_value(const std::vector<nn::Parameter>& gradients, double clip_value);
+
+}  // namespace detail
+
+/// Gradients scaled so that the norm of all of them together is at most `max_norm`, and that norm
+/// (f32) as it was.
 template <class Tree>
 std::pair<Tree, Array> clip_grad_norm(const Tree& gradients, double max_norm) {
   Tree clipped = gradients;
-  Array norm = clip_grad_norm(nn::parameters_in(clipped), max_norm);
+  Array norm = detail::clip_grad_norm(nn::parameters_in(clipped), max_norm);
   return {std::move(clipped), std::move(norm)};
 }
-/// Each element within [-clip_value, clip_value].
-void clip_grad_value(const std::vector<nn::Parameter>& gradients, double clip_value);
+/// Gradients with each element within [-clip_value, clip_value].
 template <class Tree>
 Tree clip_grad_value(const Tree& gradients, double clip_value) {
   Tree clipped = gradients;
-  clip_grad_value(nn::parameters_in(clipped), clip_value);
+  detail::clip_grad_value(nn::parameters_in(clipped), clip_value);
   return clipped;
 }
 

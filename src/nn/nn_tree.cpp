@@ -69,6 +69,8 @@ FileKind kind_of(const std::filesystem::path& file, const char* function) {
 
 }  // namespace
 
+namespace detail {
+
 void set_dtype(const std::vector<Parameter>& parameters, DType dtype) {
   require(is_floating(dtype), ErrorCode::invalid_argument, "set_dtype: {} is no floating dtype",
           dtype);
@@ -97,6 +99,8 @@ void load_parameters(const std::vector<Parameter>& parameters, const std::filesy
           problem);
   load_parameters(parameters, arrays, strict);
 }
+
+}  // namespace detail
 
 void save_arrays(const std::filesystem::path& file, const NamedArrays& arrays,
                  const std::unordered_map<std::string, std::string>& metadata) {

@@ -74,6 +74,8 @@ void Optimizer::apply_gradients(const std::vector<nn::Parameter>& parameters,
   }
 }
 
+namespace detail {
+
 Array clip_grad_norm(const std::vector<nn::Parameter>& gradients, double max_norm) {
   require(std::isfinite(max_norm) && max_norm > 0, ErrorCode::invalid_argument,
           "clip_grad_norm: max_norm is {}; it must be positive", max_norm);
@@ -100,5 +102,7 @@ void clip_grad_value(const std::vector<nn::Parameter>& gradients, double clip_va
     *gradient->array = clip(*gradient->array, -most, most);
   }
 }
+
+}  // namespace detail
 
 }  // namespace heddle::optim
