@@ -21,13 +21,6 @@ std::vector<const nn::Parameter*> trained(const std::vector<nn::Parameter>& para
   return chosen;
 }
 
-void require_fits(const std::string& name, const Array& array, const Shape& shape, DType dtype,
-                  const char* what) {
-  require(array.shape() == shape && array.dtype() == dtype, ErrorCode::invalid_argument,
-          "optimizer: {} of {} is {}; it must be {}", what, name, array.spec(),
-          TensorSpec{dtype, shape});
-}
-
 }  // namespace
 
 Optimizer::Optimizer(const LearningRate& rate)
@@ -45,7 +38,9 @@ void Optimizer::init_state(const std::vector<nn::Parameter>& parameters) {
     State begun = initial_state(array.shape(), dtype);
     for (auto& [part, zero] : begun) {
       const auto [at, is_new] = known.try_emplace(part, zero);
-      if (!is_new) require_fits(parameter->name, at->second, zero.shape(), dtype, part.c_str());
+      require(is_new || at->second.spec() == zero.spec(), ErrorCode::invalid_argument,
+              "optimizer: the state {} of {} is {}; for {} it must be {}", part, parameter->name,
+              at->second.spec(), array.spec(), zero.spec());
     }
   }
 }
@@ -58,8 +53,9 @@ void Optimizer::apply_gradients(const std::vector<nn::Parameter>& parameters,
   for (std::size_t i = 0; i < to.size(); ++i) {
     require(to[i]->name == from[i]->name, ErrorCode::invalid_argument,
             "optimizer: the gradient in the place of {} is called {}", to[i]->name, from[i]->name);
-    require_fits(to[i]->name, *from[i]->array, to[i]->array->shape(), to[i]->array->dtype(),
-                 "the gradient");
+    require(to[i]->array->shape() == from[i]->array->shape(), ErrorCode::invalid_argument,
+            "optimizer: {} is {}, and its gradient {}", to[i]->name, to[i]->array->spec(),
+            from[i]->array->spec());
   }
   init_state(parameters);
   if (schedule_) learning_rate = astype(schedule_(step), DType::f32);
