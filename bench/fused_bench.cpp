@@ -23,7 +23,7 @@ ArrayFunction chain(int n) {
   return compile([n](const Array& x) {
     Array y = x;
     for (int i = 0; i < n; ++i) {
-      const float number = 1.0f + 0.01f * static_cast<float>(i);
+      const float number = 1.01f + 0.01f * static_cast<float>(i);
       y = i % 2 == 0 ? y * number : y + number;
     }
     return y;
