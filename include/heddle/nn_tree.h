@@ -93,6 +93,7 @@ template <class... Ts>
 inline constexpr bool is_alternatives<Alternatives<Ts...>> = true;
 
 std::string joined(const std::string& name, const std::string& part);
+void require_choice(bool is_there);
 
 }  // namespace detail
 
@@ -210,8 +211,10 @@ struct Selected {
     visit_named_leaves(tree, choose, "", on);
   }
 };
+/// Throws invalid_argument for an empty function.
 template <class Tree>
 Selected<Tree> select(Tree tree, std::function<bool(const std::string& name)> trains) {
+  detail::require_choice(trains != nullptr);
   return {std::move(tree), std::move(trains)};
 }
 
@@ -247,7 +250,8 @@ void set_dtype(Tree&& tree, DType dtype) {
 
 /// Puts the arrays of their names into `tree`. Throws invalid_argument, and changes nothing, where
 /// one is of another shape or dtype (nothing is cast: see set_dtype and astype), or, if `strict`,
-/// where one is missing or nobody's; the message names them.
+/// where one is missing or nobody's; the message names them. So it does for two parameters of one
+/// name.
 template <class Tree>
 void load_parameters(Tree&& tree, const ArrayMap& arrays, bool strict = true) {
   detail::load_parameters(parameters_in(tree), arrays, strict);

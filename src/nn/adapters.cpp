@@ -1,7 +1,7 @@
 // Adapters of low rank: Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models".
 #include "heddle/nn.h"
 #include "heddle/ops.h"
-#include "nn/check_sizes.h"
+#include "nn/checks.h"
 
 namespace heddle::nn {
 

@@ -1,7 +1,7 @@
 // Parts of transformers: attention and MLPs.
 #include "heddle/nn.h"
 #include "heddle/ops.h"
-#include "nn/check_sizes.h"
+#include "nn/checks.h"
 
 namespace heddle::nn {
 

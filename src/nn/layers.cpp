@@ -1,7 +1,7 @@
 // Embeddings, norms, convolutions and dropout.
 #include "heddle/nn.h"
 #include "heddle/ops.h"
-#include "nn/check_sizes.h"
+#include "nn/checks.h"
 #include "nn/product.h"
 
 namespace heddle::nn {

@@ -1,16 +1,18 @@
 // Linear layers with weights that are plain or quantised.
 #include "heddle/nn.h"
 #include "heddle/ops.h"
-#include "nn/check_sizes.h"
+#include "nn/checks.h"
 #include "nn/product.h"
 #include "tensor/quantize.h"
 
 namespace heddle::nn {
 
 Array product(const Array& x, const Array& weight) {
-  const bool in_f32 = x.dtype() == DType::f32 && weight.dtype() == DType::f32;
-  if (in_f32 || is_block(weight.dtype())) return linear(x, weight);
-  return matmul(x, transpose(weight));
+  if (is_block(weight.dtype())) return linear(x, weight);
+  const DType dtype = promote_types(x.dtype(), weight.dtype());
+  // `linear` reads weights as they lie, but sums in f32.
+  if (dtype == DType::f64 || !is_floating(x.dtype())) return matmul(x, transpose(weight));
+  return astype(linear(x, weight), dtype);
 }
 
 namespace {

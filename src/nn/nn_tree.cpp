@@ -7,15 +7,28 @@
 
 #include "base/check.h"
 #include "heddle/ops.h"
+#include "nn/distinct_names.h"
 #include "tensor/format.h"
 
 namespace heddle::nn {
+
+void require_distinct_names(const char* function, const std::vector<Parameter>& parameters) {
+  std::set<std::string_view> names;
+  for (const Parameter& parameter : parameters) {
+    require(names.insert(parameter.name).second, ErrorCode::invalid_argument,
+            "{}: two parameters are called \"{}\"", function, parameter.name);
+  }
+}
 
 namespace detail {
 
 std::string joined(const std::string& name, const std::string& part) {
   if (name.empty()) return part;
   return part.empty() ? name : name + "." + part;
+}
+
+void require_choice(bool is_there) {
+  require(is_there, ErrorCode::invalid_argument, "select: the function that chooses is empty");
 }
 
 }  // namespace detail
@@ -81,6 +94,7 @@ void set_dtype(const std::vector<Parameter>& parameters, DType dtype) {
 
 void load_parameters(const std::vector<Parameter>& parameters, const ArrayMap& arrays,
                      bool strict) {
+  require_distinct_names("load_parameters", parameters);
   const std::string problem = misfit(parameters, arrays, strict);
   require(problem.empty(), ErrorCode::invalid_argument, "load_parameters: {}", problem);
   for (const Parameter& parameter : parameters) {

@@ -3,6 +3,7 @@
 
 #include "array/ops_common.h"
 #include "heddle/optimizers.h"
+#include "nn/distinct_names.h"
 
 namespace heddle::optim {
 
@@ -51,6 +52,7 @@ Array Optimizer::scheduled_rate() const {
 }
 
 void Optimizer::init_state(const std::vector<nn::Parameter>& parameters) {
+  nn::require_distinct_names(kName, parameters);
   for (const nn::Parameter* parameter : trained(parameters)) {
     const Array& array = *parameter->array;
     const DType dtype = state_dtype(array.dtype());

@@ -10,6 +10,8 @@
 #include <random>
 
 #include "array/numpy_oracle.h"
+#include "graph/passes.h"
+#include "graph/simplify.h"
 #include "heddle/compile.h"
 #include "heddle/ops.h"
 #include "heddle/random.h"
@@ -351,6 +353,42 @@ TEST(Optimizers, TakeAnotherRateBetweenCompiledSteps) {
   step({});
   EXPECT_EQ(weights.vector.item<float>(), -11.0f);
   EXPECT_EQ(traces, 1);
+}
+
+/// Ops of a compiled step that go through a parameter of 1000 elements.
+int passes_of(optim::Optimizer&& optimizer, std::size_t states) {
+  const auto step = [&](const std::vector<Array>& in) {
+    struct One {
+      Array w;
+      auto leaves() const { return nn::named("w", w); }
+    } one{in[0]};
+    optimizer.init(one);
+    optimizer.step = in[2];
+    optimizer.learning_rate = in[3];
+    std::size_t next = 4;
+    for (auto& [name, array] : optimizer.state["w"]) array = in[next++];
+    optimizer.update(one, One{in[1]});
+    std::vector<Array> results{one.w};
+    for (const auto& [name, array] : optimizer.state["w"]) results.push_back(array);
+    return results;
+  };
+  const TensorSpec whole{DType::f32, {1000}};
+  std::vector<TensorSpec> inputs{whole, whole, {DType::i32, {}}, {DType::f32, {}}};
+  inputs.insert(inputs.end(), states, whole);
+  const PlacedGraph placed = prepare_graph(simplify(trace(step, inputs)), {.fuse_elements = true});
+  int passes = 0;
+  for (std::size_t i = 0; i < placed.graph.nodes.size(); ++i) {
+    passes += placed.placement[i] && placed.graph.nodes[i].outputs[0] == whole;
+  }
+  return passes;
+}
+
+TEST(Optimizers, GoThroughAParameterOnceForEachResult) {
+  EXPECT_EQ(passes_of(optim::SGD(1), 0), 1);
+  EXPECT_LE(passes_of(optim::SGD(1, {.momentum = 0.9, .weight_decay = 0.1, .nesterov = true}), 1),
+            3);
+  EXPECT_LE(passes_of(optim::AdamW(1, {.bias_correction = true}), 2), 3);
+  EXPECT_LE(passes_of(optim::Lion(1, {.weight_decay = 0.1}), 1), 2);
 }
 
 // ---- Schedules

@@ -209,6 +209,23 @@ TEST(LoadParameters, NamesWhatDoesNotFitAndChangesNothing) {
   EXPECT_TRUE(same(*model.layers[1].bias, *Model().layers[1].bias));
 }
 
+TEST(LoadParameters, RefusesTwoParametersOfOneName) {
+  struct Twins {
+    Array a = 1.0f, b = 2.0f;
+    auto leaves() const { return nn::named("weight", a, "weight", b); }
+  } twins;
+  const std::string text = "two parameters are called \"weight\"";
+  expect_refusal(
+      [&] {
+        nn::load_parameters(twins, ArrayMap{{"weight", 1.0f}});
+      },
+      ErrorCode::invalid_argument, "load_parameters: " + text);
+  optim::Adam optimizer(1);
+  expect_refusal([&] { optimizer.init(twins); }, ErrorCode::invalid_argument, "optimizer: " + text);
+  expect_refusal([&] { nn::select(twins, nullptr); }, ErrorCode::invalid_argument,
+                 "select: the function that chooses is empty");
+}
+
 TEST(LoadParameters, NamesOnlySomeOfMany) {
   std::vector<Array> many(100, Array(1.0f));
   const std::string message =

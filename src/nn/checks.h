@@ -1,4 +1,4 @@
-// What constructors of modules share.
+// What modules share.
 #pragma once
 
 #include <cmath>
