@@ -107,7 +107,7 @@ struct AnyLinear {
 
 /// ids [...] -> rows [..., dims]
 struct Embedding {
-  Array weight;  // [num_embeddings, dims]
+  Array weight;  // [num_embeddings, dims]; of a block type it does not train
 
   /// Normal, with variance 1 / dims.
   Embedding(int num_embeddings, int dims, const Array& key, Where where = Where::current());
@@ -115,7 +115,7 @@ struct Embedding {
   Array operator()(const Arg& ids) const;
   /// x weight^T: the output layer of models that share it.
   Array as_linear(const Arg& x) const;
-  auto leaves() const { return named("weight", weight); }
+  auto leaves() const { return named("weight", frozen(weight, is_block(weight.dtype()))); }
 };
 
 // ---- Norms. Weights begin as ones, biases as zeros.

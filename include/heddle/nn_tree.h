@@ -46,12 +46,15 @@ struct Named {
 template <class Part>
 struct Frozen {
   Part part;
-  std::tuple<> leaves() const { return {}; }
+  bool is_frozen;
+  std::span<const std::remove_cvref_t<Part>> leaves() const {
+    return {&part, is_frozen ? std::size_t{0} : std::size_t{1}};
+  }
 };
-/// `part`, which does not train.
+/// `part`, which does not train; or does, if not `is_frozen`.
 template <class Part>
-Frozen<Part> frozen(Part&& part) {
-  return {std::forward<Part>(part)};
+Frozen<Part> frozen(Part&& part, bool is_frozen = true) {
+  return {std::forward<Part>(part), is_frozen};
 }
 
 template <class... Ts>
@@ -118,7 +121,7 @@ void visit_named_leaves(const T& tree, const Visit& visit, const std::string& na
   if constexpr (std::is_same_v<T, Array>) {
     visit(name, tree, trains);
   } else if constexpr (detail::is_frozen<T>) {
-    visit_named_leaves(tree.part, visit, name, false);
+    visit_named_leaves(tree.part, visit, name, trains && !tree.is_frozen);
   } else if constexpr (detail::is_alternatives<T>) {
     std::visit([&](const auto& one) { inner(one, ""); }, tree.value);
   } else if constexpr (detail::is_named<T>) {

@@ -118,7 +118,33 @@ TEST(Parameters, GradientsAreOfWhatTrains) {
   EXPECT_TRUE(same(gradients.kept.weight, model.kept.weight));
 }
 
-TEST(Parameters, SelectedOnesAreAllThatTrains) {
+TEST(Parameters, AreFrozenAndThawedAsTheModelSays) {
+  struct Model {
+    nn::Embedding table{nn::QuantizedLinear(nn::Linear(32, 4, kKey), DType::q8_0).weight};
+    nn::Linear body{32, 32, kKey}, head{32, 2, kKey};
+    bool trains_head_only = true;
+    auto leaves() const {
+      return nn::named("table", table, "body", nn::frozen(body, trains_head_only), "head", head);
+    }
+  } model;
+  const auto loss = [](const Model& m, const Array& ids) {
+    return sum(square(m.head(relu(m.body(m.table(ids))))));
+  };
+  for (const bool head_only : {true, false}) {
+    model.trains_head_only = head_only;
+    EXPECT_EQ(nn::parameters(model).size(), 5u);
+    EXPECT_EQ(nn::trainable_parameters(model).size(), head_only ? 2u : 4u);
+    expect_leaves_are_named(model);
+    const Model before = model;
+    const auto [value, gradients] = value_and_grad(loss, model, Array({0, 3}));
+    optim::SGD(1e-3).update(model, gradients);
+    EXPECT_EQ(same(model.body.weight, before.body.weight), head_only);
+    EXPECT_FALSE(same(model.head.weight, before.head.weight));
+    EXPECT_TRUE(same(model.table.weight, before.table.weight));
+  }
+}
+
+TEST(Parameters, SelectedOnesAreAllThatTrain) {
   auto layers = nn::select(std::vector<nn::Linear>{nn::Linear(3, 3, kKey), nn::Linear(3, 2, kKey)},
                            [](const std::string& name) { return name.starts_with("1."); });
   EXPECT_THAT(names_of(nn::trainable_parameters(layers)), ElementsAre("1.weight", "1.bias"));
