@@ -1,0 +1,58 @@
+#include "progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+namespace fable {
+namespace {
+
+constexpr int kBarWidth = 24;
+constexpr int kLines = 20;  // in all, where there is no terminal
+constexpr std::chrono::milliseconds kRefresh{100};
+
+std::string bar(int done, int all) {
+  const int full = all == 0 ? kBarWidth : kBarWidth * done / all;
+  return "[" + std::string(static_cast<std::size_t>(full), '#') +
+         std::string(static_cast<std::size_t>(kBarWidth - full), '-') + "]";
+}
+
+}  // namespace
+
+Progress::Progress(const Training& training)
+    : training_(training),
+      on_terminal_(::isatty(STDERR_FILENO) == 1),
+      first_(training.steps_done()) {}
+
+Progress::~Progress() {
+  if (on_terminal_ && shown_ != Clock::time_point{}) std::fputs("\n", stderr);
+}
+
+std::string Progress::line(double seconds) const {
+  const int done = training_.steps_done(), all = training_.plan().steps;
+  const History& history = training_.history();
+  const double pace = seconds / std::max(1, done - first_);  // seconds a step
+  const int left = static_cast<int>(pace * (all - done) + 0.5);
+  const double tokens = training_.plan().rows * training_.plan().length / std::max(pace, 1e-9);
+  return fmt::format("step {}/{}  loss {:.4f}  held out {:.4f}  {:.0f} tokens/s  {}:{:02} left",
+                     done, all, history.losses.back(), history.held_out.back().second, tokens,
+                     left / 60, left % 60);
+}
+
+void Progress::show() {
+  const auto now = Clock::now();
+  const int done = training_.steps_done(), all = training_.plan().steps;
+  const double seconds = std::chrono::duration<double>(now - begin_).count();
+  if (on_terminal_) {
+    if (now - shown_ < kRefresh && done != all) return;
+    std::fprintf(stderr, "\r\033[K%s %s", bar(done, all).c_str(), line(seconds).c_str());
+  } else {
+    if (done % std::max(1, all / kLines) != 0 && done != all) return;
+    std::fprintf(stderr, "%s\n", line(seconds).c_str());
+  }
+  std::fflush(stderr);
+  shown_ = now;
+}
+
+}  // namespace fable
