@@ -41,9 +41,7 @@ double nats_of(std::span<const float> logits, TokenId id) {
 class Judge {
  public:
   explicit Judge(const std::filesystem::path& path)
-      : model_(llm::Model::open(path)),
-        context_(model_, {.kv_type = DType::f32}),
-        sequence_(context_.create()) {}
+      : model_(llm::Model::open(path)), context_(model_, options()), sequence_(context_.create()) {}
 
   void add(const Passage& passage, HeldOutLoss& loss) {
     const Tokenizer& tokenizer = model_->tokenizer();
@@ -63,6 +61,12 @@ class Judge {
   }
 
  private:
+  static llm::ContextOptions options() {
+    llm::ContextOptions options;
+    options.kv_type = DType::f32;
+    return options;
+  }
+
   std::shared_ptr<llm::Model> model_;
   llm::Context context_;
   llm::SequenceId sequence_;

@@ -75,4 +75,10 @@ Array Model::loss(const Array& tokens) const {
                                    nn::losses::Reduction::mean);
 }
 
+std::int64_t parameter_count(const Model& model) {
+  std::int64_t count = 0;
+  for (const auto& [name, array] : nn::parameters(model)) count += array.size();
+  return count;
+}
+
 }  // namespace fable

@@ -59,4 +59,6 @@ struct Model {
   }
 };
 
+std::int64_t parameter_count(const Model& model);
+
 }  // namespace fable

@@ -229,7 +229,7 @@ void Training::load(const std::filesystem::path& checkpoint) {
   History history = history_of(arrays, file);
   HistoryArrays history_arrays = arrays_of(history);
   auto tree = nn::named("model", model_, "optimizer", optimizer_, "history", history_arrays);
-  nn::load_parameters(nn::parameters_in(tree), arrays, true);
+  nn::load_parameters(tree, arrays);
   history_ = std::move(history);
 }
 
