@@ -24,7 +24,6 @@ namespace fs = std::filesystem;
 using namespace fable;
 
 constexpr int kInterrupted = 130;  // what shells report of a program that Ctrl-C ended
-constexpr int kComparedStories = 2000;
 
 struct Options {
   fs::path out = "fable.gguf";
@@ -35,7 +34,7 @@ struct Options {
   int threads = 0;
   bool resume = false, fast = false;
   std::vector<fs::path> compare;
-  int write = 0;
+  int stories = 2000, write = 0;
 };
 
 volatile std::sig_atomic_t stop_asked = 0;
@@ -83,6 +82,16 @@ void run(Training& training, const fs::path& checkpoint, int checkpoint_every) {
   if (training.steps_done() > 0) training.save(checkpoint);
 }
 
+/// What runs that were killed as they saved have left beside the checkpoint.
+void remove_unfinished(const fs::path& checkpoint) {
+  const std::string prefix = checkpoint.filename().string() + ".";
+  std::vector<fs::path> unfinished;
+  for (const auto& entry : fs::directory_iterator(checkpoint.parent_path())) {
+    if (entry.path().filename().string().starts_with(prefix)) unfinished.push_back(entry.path());
+  }
+  for (const fs::path& path : unfinished) fs::remove(path);
+}
+
 void begin(Training& training, const fs::path& checkpoint, bool resume) {
   const bool is_there = fs::exists(checkpoint);
   if (is_there && !resume) {
@@ -108,6 +117,7 @@ int train(const Options& options) {
                                  : options.checkpoints;
   const fs::path checkpoint = directory / "checkpoint.safetensors";
   fs::create_directories(directory);
+  remove_unfinished(checkpoint);
 
   Training training(plan);
   fmt::print(stderr, "{} parameters, {} tokens in the vocabulary\n",
@@ -125,7 +135,8 @@ int train(const Options& options) {
   write_model(options.out, training.model(), training.corpus());
   write_chart(chart, training);
   fs::remove(checkpoint);
-  fs::remove(directory);  // unless there is something else in it
+  std::error_code not_empty;  // there is something else in it, which stays
+  fs::remove(directory, not_empty);
   fmt::print("{}: held-out loss {:.4f} nats a token; {}: its way there\n", options.out.string(),
              training.history().held_out.back().second, chart.string());
   return 0;
@@ -133,12 +144,12 @@ int train(const Options& options) {
 
 int compare(const Options& options) {
   for (const fs::path& model : options.compare) {
-    const HeldOutLoss loss = held_out_loss(model, options.seed, kComparedStories);
+    const HeldOutLoss loss = held_out_loss(model, options.seed, options.stories);
     fmt::print(
         "{}: {:.5f} nats a byte ({:.4f} a token) over {} new fables of {} bytes, of which "
         "{:.5f} are the grammar's chance\n",
         model.string(), loss.per_byte(), loss.nats / static_cast<double>(loss.tokens),
-        kComparedStories, loss.bytes, loss.grammar_nats / static_cast<double>(loss.bytes));
+        options.stories, loss.bytes, loss.grammar_nats / static_cast<double>(loss.bytes));
   }
   return 0;
 }
@@ -172,6 +183,9 @@ void describe(CLI::App& app, Options& options) {
   app.add_flag("--fast", options.fast, "A tiny model in seconds, to try things out");
   app.add_option("--compare", options.compare,
                  "Instead of training: the loss of these models on new fables of --seed");
+  app.add_option("--stories", options.stories, "Fables to compare models on")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1'000'000));
   app.add_option("--write", options.write, "Instead of training: print so many fables")
       ->check(CLI::Range(1, 1'000'000));
 }
