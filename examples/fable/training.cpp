@@ -18,13 +18,14 @@ constexpr int kHeldOutBatches = 4;
 constexpr int kWarmUp = 40;  // steps
 constexpr double kLargestGradient = 1.0;
 
-/// Up in a line, then down along a cosine to a twentieth.
+/// Up in a line, level, and in the last three tenths down along a cosine to a twentieth.
 optim::Schedule schedule_of(const TrainingPlan& plan) {
-  const int warm_up = std::min(kWarmUp, plan.steps / 4);
+  const int warm_up = std::clamp(plan.steps / 4, 1, kWarmUp),
+            decay = std::max(plan.steps * 3 / 10, 1);
   return optim::join_schedules(
       {optim::linear_schedule(plan.rate / (warm_up + 1), plan.rate, warm_up),
-       optim::cosine_decay(plan.rate, plan.steps - warm_up, plan.rate / 20)},
-      {warm_up});
+       optim::constant(plan.rate), optim::cosine_decay(plan.rate, decay, plan.rate / 20)},
+      {warm_up, std::max(warm_up, plan.steps - decay)});
 }
 
 ModelShape shape_of(const TrainingPlan& plan, const Corpus& corpus) {
@@ -134,12 +135,12 @@ void check_plan(const TrainingPlan& plan,
 }  // namespace
 
 TrainingPlan TrainingPlan::full() {
-  return {.steps = 1500,
+  return {.steps = 3000,
           .shape = {.n_vocab = 1024},
           .vocabulary_texts = 5000,
-          .rows = 16,
+          .rows = 8,
           .length = 256,
-          .rate = 4e-3,
+          .rate = 3e-3,
           .held_out_every = 50};
 }
 

@@ -75,6 +75,14 @@ TEST(TrainFable, TellsHowFarItIsAndLeavesAModelAndALossCurve) {
   EXPECT_THAT(info.out, HasSubstr("tokenizer.chat_template"));
 }
 
+TEST(TrainFable, OneStepIsARunToo) {
+  const TemporaryDir dir;
+  for (const char* steps : {"1", "2", "5"}) {
+    const Finished run = train(dir / "fable.gguf", {"--steps", steps});
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+  }
+}
+
 TEST(TrainFable, ASeedGivesTheSameBytesOnAnyNumberOfThreads) {
   const TemporaryDir dir;
   const auto bytes = [&](const char* name, const Arguments& more) {
