@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "cli/process.h"
+#include "cli/terminal_process.h"
 #include "support/file_contents.h"
 #include "support/temporary_dir.h"
 
@@ -75,6 +76,20 @@ TEST(TrainFable, TellsHowFarItIsAndLeavesAModelAndALossCurve) {
   EXPECT_THAT(info.out, HasSubstr("tokenizer.chat_template"));
 }
 
+TEST(TrainFable, ShowsABarOnATerminal) {
+  const TemporaryDir dir;
+  heddle::test::TerminalProcess run(fast(dir / "fable.gguf"), {});
+  int exit_code = -1;
+  const std::string shown = run.finish(exit_code);
+  EXPECT_EQ(exit_code, 0) << shown;
+  EXPECT_THAT(shown, HasSubstr("##] step 40/40  loss "));
+  // What a line replaces the one before it with never wraps.
+  for (std::size_t at = 0; (at = shown.find("\r\033[K", at)) != std::string::npos;) {
+    at += 4;
+    EXPECT_LT(std::min(shown.find('\r', at), shown.size()) - at, 80u) << shown;
+  }
+}
+
 TEST(TrainFable, OneStepIsARunToo) {
   const TemporaryDir dir;
   for (const char* steps : {"1", "2", "5"}) {
@@ -105,7 +120,9 @@ TEST(TrainFable, KilledAtAnyMomentItResumesToTheSameBytes) {
   int kills = 0;
   for (int round = 0; round < 6; ++round) {
     Process run(fast(out, steps));
-    if (round == 0) EXPECT_TRUE(wait_for(checkpoint_of(out)));
+    if (round == 0) {
+      EXPECT_TRUE(wait_for(checkpoint_of(out)));
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds(random() % 250));
     run.signal(SIGKILL);
     kills += run.finish().exit_code == 128 + SIGKILL;
