@@ -140,10 +140,10 @@ class Chart {
       out_ += fmt::format(
           "<line x1=\"{0:.1f}\" y1=\"{2:.1f}\" x2=\"{1:.1f}\" y2=\"{2:.1f}\" stroke=\"{3}\" "
           "stroke-width=\"3\"/>\n",
-          kWidth - 220, kWidth - 190, y, escaped(curve.color));
+          kWidth - 270, kWidth - 240, y, escaped(curve.color));
       const std::string last =
           curve.points.empty() ? "" : fmt::format(", {:.4f} at last", curve.points.back().second);
-      text(kWidth - 182, y + 4, "start", curve.name + last);
+      text(kWidth - 232, y + 4, "start", curve.name + last);
       y += 20;
     }
   }
