@@ -207,7 +207,8 @@ Array logsumexp(const Arg& a, const Dims& axes, bool keepdims) {
             "logsumexp: {} must be of a real type", a.spec());
     if (reduced_count(a, sorted) == 0) return log(sum(x, sorted, keepdims));
     const Array largest = max(x, sorted, true);
-    const Array shift = where(isfinite(largest), largest, zeros({}, x.dtype()));
+    // The result does not depend on it, so derivatives need not go through it either.
+    const Array shift = stop_gradient(where(isfinite(largest), largest, zeros({}, x.dtype())));
     const Array logs = log(sum(exp(subtract(x, shift)), sorted, true)) + shift;
     return keepdims ? logs : squeeze(logs, sorted);
   });

@@ -13,6 +13,8 @@ namespace {
 /// More in one program gains nothing: what they share is by then a small part of the work.
 constexpr std::size_t kMostSteps = 48;
 constexpr std::size_t kMostInputs = 8;
+/// Inputs of one element, which take no memory traffic.
+constexpr std::size_t kMostNumbers = 32;
 
 std::optional<ElementStep> step_of(const GraphNode& node) {
   ElementStep step{};
@@ -45,7 +47,7 @@ class Program {
       for (const ValueId value : read()) {
         if (!may_join(value)) continue;
         parts_.push_back(value.node);
-        if (read().size() > kMostInputs) {
+        if (!few_enough(read())) {
           parts_.pop_back();
           continue;
         }
@@ -90,6 +92,12 @@ class Program {
   }
 
  private:
+  bool few_enough(const std::vector<ValueId>& inputs) const {
+    const auto numbers = static_cast<std::size_t>(std::ranges::count_if(
+        inputs, [&](ValueId value) { return elements(fusion_.spec(value).shape) == 1; }));
+    return numbers <= kMostNumbers && inputs.size() - numbers <= kMostInputs;
+  }
+
   bool has(NodeId node) const { return std::ranges::count(parts_, node) > 0; }
 
   bool may_join(ValueId value) const {

@@ -34,12 +34,9 @@ std::pair<Array, Array> turn_vjp(const RopeTable& op, const Array& x, const Arra
           sum(to.second * from.first - to.first * from.second, 1)};
 }
 
-/// q, k, v as [B, H, S, D], heads of k and v repeated for those of q.
+/// q, k, v as [B, H, S, D].
 Array heads_first(const Array& x, bool sequence_first) {
   return sequence_first ? swapaxes(x, 1, 2) : x;
-}
-Array repeated_heads(const Array& x, std::int64_t times) {
-  return times == 1 ? x : repeat(x, static_cast<int>(times), 1);
 }
 
 /// Which keys a query sees, [Sq, Sk]: query i stands at Sk - Sq + i.
@@ -68,7 +65,12 @@ Array masked_scores(const Attention& op, const Array& scores, const std::vector<
 }
 
 /// A head's sink is one more score, whose weight goes nowhere.
-Array attention_weights(const Attention& op, const Array& scores, const std::vector<Array>& in) {
+Array attention_weights(const Attention& op, const Array& all_scores,
+                        const std::vector<Array>& in) {
+  if (op.mask == Attention::Mask::causal && op.window == 0 && !op.has_sinks) {
+    return heddle::apply(CausalSoftmax{}, {all_scores});
+  }
+  const Array scores = masked_scores(op, all_scores, in);
   if (!op.has_sinks) return heddle::apply(Softmax{}, {scores});
   Shape column = scores.shape();
   column[3] = 1;
@@ -78,16 +80,19 @@ Array attention_weights(const Attention& op, const Array& scores, const std::vec
   return slice(all, {0, 0, 0, 0}, scores.shape());
 }
 
-/// softmax(q k^T * scale + mask) v. A row that sees nothing has weights of zero.
+/// softmax(q k^T * scale + mask) v. A row that sees nothing has weights of zero. The rows of query
+/// heads that share one of k and v make one matrix.
 Array plain_attention(const Attention& op, const std::vector<Array>& in) {
   const Array q = heads_first(widened(in[0]), op.sequence_first);
   const Array k = heads_first(widened(in[1]), op.sequence_first);
   const Array v = heads_first(widened(in[2]), op.sequence_first);
-  const std::int64_t times = k.shape(1) == 0 ? 1 : q.shape(1) / k.shape(1);
-  const Array scores =
-      matmul(q, swapaxes(repeated_heads(k, times), -1, -2)) * scalar(op.scale, q.dtype());
-  const Array weights = attention_weights(op, masked_scores(op, scores, in), in);
-  const Array out = matmul(weights, repeated_heads(v, times));
+  const std::int64_t batch = q.shape(0), heads = q.shape(1), queries = q.shape(2);
+  const std::int64_t shared = k.shape(1), keys = k.shape(2);
+  const std::int64_t rows = shared == 0 ? 0 : heads / shared * queries;
+  const Array scaled = reshape(q * scalar(op.scale, q.dtype()), {batch, shared, rows, q.shape(3)});
+  const Array scores = reshape(matmul(scaled, swapaxes(k, -1, -2)), {batch, heads, queries, keys});
+  const Array weights = reshape(attention_weights(op, scores, in), {batch, shared, rows, keys});
+  const Array out = reshape(matmul(weights, v), {batch, heads, queries, v.shape(3)});
   return astype(heads_first(out, op.sequence_first), in[0].dtype());
 }
 

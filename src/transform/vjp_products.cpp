@@ -12,8 +12,8 @@ Array transposed(const Array& a) {
 
 /// [rows, last axis]
 Array as_rows(const Array& a) {
-  const std::int64_t width = a.shape().back();
-  return reshape(a, {width == 0 ? 0 : a.size() / width, width});
+  const Shape& shape = a.shape();
+  return reshape(a, {elements(Shape(std::span(shape.begin(), shape.end() - 1))), shape.back()});
 }
 
 Array as_float(const Array& weight) {
@@ -22,10 +22,15 @@ Array as_float(const Array& weight) {
 
 }  // namespace
 
+/// One matrix for all of a batch has one product of all rows as its cotangent, which a batch of
+/// them would take a sum over.
 InputCotangents vjp_rule(const Matmul&, const Backward& b) {
   const Array g = b.g();
-  return {sum_to(matmul(g, transposed(conjugate(b.in[1]))), b.in[0].shape()),
-          sum_to(matmul(transposed(conjugate(b.in[0])), g), b.in[1].shape())};
+  const Array &x = b.in[0], &matrix = b.in[1];
+  const bool is_shared = matrix.ndim() == 2 && x.ndim() > 2;
+  const Array to_matrix = is_shared ? matmul(transposed(as_rows(conjugate(x))), as_rows(g))
+                                    : sum_to(matmul(transposed(conjugate(x)), g), matrix.shape());
+  return {sum_to(matmul(g, transposed(conjugate(matrix))), x.shape()), to_matrix};
 }
 
 InputCotangents vjp_rule(const Linear&, const Backward& b) {

@@ -2,10 +2,13 @@
 // the steps that read it, so that a chain moves as many bytes as its inputs and its result have.
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
+#include "device/cpu/affine_chain.h"
 #include "device/cpu/block_io.h"
 #include "device/cpu/elementwise.h"
 #include "device/cpu/parallel.h"
@@ -19,12 +22,25 @@ namespace {
 /// Blocks that may be alive at once, inputs that need converting included: 48 KiB of 64-bit
 /// elements, 24 of floats.
 constexpr std::size_t kRegisters = 12;
-constexpr std::size_t kNone = kRegisters;
+constexpr std::size_t kNone = ~std::size_t{0};
+/// Inputs of one element, in blocks that are filled once.
+constexpr std::size_t kMostNumbers = 32;
+/// Values that a program may have.
+constexpr std::size_t kMostValues = 96;
+
+/// One op of a chain that ends in its only reader: with a number, the operand `number`.
+struct ChainStep {
+  BinaryKind kind;
+  std::uint32_t number;
+  bool number_first;
+};
 
 struct Step {
-  BlockFunction function;
+  BlockFunction function;  // or else:
+  std::vector<ChainStep> chain;
   std::array<std::uint32_t, 3> operands{};
   std::size_t operand_count = 0;
+  std::uint32_t value = 0;     // the value that it gives
   std::size_t result = kNone;  // a register; kNone: the output
 };
 
@@ -41,6 +57,32 @@ BlockFunction function_of(const ElementStep& step, const std::vector<DType>& dty
   return conversion_block(first, result);
 }
 
+/// What a chain does. A sum joins the product before it, if that has none; roundings stay.
+class ChainBuilder {
+ public:
+  /// Room for as many steps as there will be ops.
+  explicit ChainBuilder(AffineStep* steps) : steps_(steps) {}
+
+  void append(const ChainStep& op, float number) {
+    if (op.kind == BinaryKind::multiply) {
+      steps_[count_++] = {number, AffineStep().addend};
+      has_sum_ = false;
+      return;
+    }
+    const bool subtracts = op.kind == BinaryKind::subtract;
+    if (count_ == 0 || has_sum_ || (subtracts && op.number_first)) steps_[count_++] = {};
+    if (subtracts && op.number_first) steps_[count_ - 1].factor = -1.0f;
+    steps_[count_ - 1].addend = subtracts && !op.number_first ? -number : number;
+    has_sum_ = true;
+  }
+  std::span<const AffineStep> steps() const { return {steps_, count_}; }
+
+ private:
+  AffineStep* steps_;
+  std::size_t count_ = 0;
+  bool has_sum_ = false;
+};
+
 class FusedKernel {
  public:
   /// The reason why not, if it cannot be.
@@ -51,96 +93,189 @@ class FusedKernel {
       dtypes.push_back(input.spec.dtype);
       sources_.emplace_back(input, output.spec.shape);
     }
+    if (sources_.size() + program.steps.size() > kMostValues) return "it has too many values";
     dtypes = value_dtypes(program, dtypes);
     sink_ = BlockSink(output.spec.dtype);
     for (std::size_t i = 0; i < program.steps.size(); ++i) {
       const ElementStep& step = program.steps[i];
       BlockFunction function = function_of(step, dtypes, dtypes[inputs.size() + i]);
       if (!function) return "a step is not defined for its dtype: " + to_string(program);
-      steps_.push_back({std::move(function), step.operands, operand_count(step), kNone});
+      steps_.push_back({.function = std::move(function),
+                        .operands = step.operands,
+                        .operand_count = operand_count(step),
+                        .value = static_cast<std::uint32_t>(inputs.size() + i)});
     }
-    return assign_registers()
-               ? ""
-               : "its program needs more than " + std::to_string(kRegisters) + " blocks at once";
+    join_chains(program, dtypes);
+    return assign_registers() ? "" : "its program needs more blocks at once than there are";
   }
 
   void run(const Launch& launch, std::int64_t begin, std::int64_t end) const {
-    std::array<BlockBuffer, kRegisters> registers;
-    std::array<const void*, kMostValues> values;
-    for (std::size_t i = 0; i < sources_.size(); ++i) {
-      if (!sources_[i].uniform()) continue;
-      values[i] = load(launch, i, begin, std::min(kBlock, end - begin), registers);
-    }
+    Memory memory;
+    load_numbers(launch, begin, std::min(kBlock, end - begin), memory);
     for (std::int64_t at = begin; at < end; at += kBlock) {
       const std::int64_t n = std::min(kBlock, end - at);
       for (std::size_t i = 0; i < sources_.size(); ++i) {
-        if (!sources_[i].uniform()) values[i] = load(launch, i, at, n, registers);
+        if (!sources_[i].uniform()) memory.values[i] = load(launch, i, at, n, memory);
       }
-      block(launch.outputs[0].data, at, n, registers, values);
+      block(launch.outputs[0].data, at, n, memory);
     }
   }
 
-  /// Values that a program may have.
-  static constexpr std::size_t kMostValues = 96;
-  std::size_t values() const { return sources_.size() + steps_.size(); }
-
  private:
-  using Registers = std::array<BlockBuffer, kRegisters>;
-  using Values = std::array<const void*, kMostValues>;
+  struct Memory {
+    std::array<BlockBuffer, kRegisters> registers;
+    std::array<BlockBuffer, kMostNumbers> numbers;
+    BlockBuffer narrow;
+    std::array<const void*, kMostValues> values;
+    std::array<AffineStep, kMostValues> affine;
+    std::array<std::span<const AffineStep>, kMostValues> chains;  // by step
+  };
 
-  const void* load(const Launch& launch, std::size_t i, std::int64_t at, std::int64_t n,
-                   Registers& registers) const {
-    const std::byte* base = launch.inputs[i].data;
-    if (sources_[i].in_place()) return sources_[i].at(base, at);
-    return sources_[i].load(base, at, n, registers[input_registers_[i]]);
+  /// Inputs of one element: a block of it for steps to read, and the number for chains.
+  void load_numbers(const Launch& launch, std::int64_t begin, std::int64_t n,
+                    Memory& memory) const {
+    std::array<float, kMostValues> chained;
+    for (std::size_t i = 0; i < sources_.size(); ++i) {
+      if (!sources_[i].uniform()) continue;
+      const std::byte* base = launch.inputs[i].data;
+      BlockBuffer* block =
+          number_blocks_[i] == kNone ? nullptr : &memory.numbers[number_blocks_[i]];
+      memory.values[i] = block ? sources_[i].load(base, begin, n, *block)
+                               : sources_[i].load(base, begin, 1, memory.narrow);
+      if (is_chained_[i]) chained[i] = *static_cast<const float*>(memory.values[i]);
+    }
+    AffineStep* next = memory.affine.data();
+    for (std::size_t s = 0; s < steps_.size(); ++s) {
+      ChainBuilder builder(next);
+      for (const ChainStep& op : steps_[s].chain) builder.append(op, chained[op.number]);
+      memory.chains[s] = builder.steps();
+      next += builder.steps().size();
+    }
   }
 
-  void block(std::byte* out, std::int64_t at, std::int64_t n, Registers& registers,
-             Values& values) const {
-    BlockBuffer narrow;
+  const void* load(const Launch& launch, std::size_t i, std::int64_t at, std::int64_t n,
+                   Memory& memory) const {
+    const std::byte* base = launch.inputs[i].data;
+    if (sources_[i].in_place()) return sources_[i].at(base, at);
+    return sources_[i].load(base, at, n, memory.registers[input_registers_[i]]);
+  }
+
+  void block(std::byte* out, std::int64_t at, std::int64_t n, Memory& memory) const {
     for (std::size_t s = 0; s < steps_.size(); ++s) {
       const Step& step = steps_[s];
       std::array<const void*, 3> in{};
-      for (std::size_t i = 0; i < step.operand_count; ++i) in[i] = values[step.operands[i]];
-      void* target =
-          step.result == kNone ? sink_.target(out, at, narrow) : registers[step.result].bytes;
-      step.function(in.data(), target, n);
-      values[sources_.size() + s] = target;
+      for (std::size_t i = 0; i < step.operand_count; ++i) in[i] = memory.values[step.operands[i]];
+      void* target = step.result == kNone ? sink_.target(out, at, memory.narrow)
+                                          : memory.registers[step.result].bytes;
+      if (step.chain.empty()) {
+        step.function(in.data(), target, n);
+      } else {
+        affine_chain(static_cast<const float*>(in[0]), memory.chains[s],
+                     static_cast<float*>(target), n);
+      }
+      memory.values[step.value] = target;
     }
-    sink_.store(values[values_last()], out, at, n);
+    sink_.store(memory.values[steps_.back().value], out, at, n);
   }
-  std::size_t values_last() const { return sources_.size() + steps_.size() - 1; }
+
+  // ---- Chains
+
+  /// How `step` is one of a chain that goes on from its operand `from`, if it can be.
+  std::optional<ChainStep> as_chain_step(const ElementStep& step, const std::vector<DType>& dtypes,
+                                         std::size_t from) const {
+    const auto* op = std::get_if<Binary>(&step.op);
+    const bool kind_suits =
+        op && (op->kind == BinaryKind::add || op->kind == BinaryKind::subtract ||
+               op->kind == BinaryKind::multiply);
+    const std::uint32_t number = step.operands[1 - from];
+    if (!kind_suits || compute_dtype(dtypes[number]) != DType::f32) return std::nullopt;
+    if (number >= sources_.size() || !sources_[number].uniform()) return std::nullopt;
+    return ChainStep{op->kind, number, from == 1};
+  }
+
+  /// Joins steps with numbers into chains, where one is all that reads the other.
+  void join_chains(const ElementProgram& program, const std::vector<DType>& dtypes) {
+    std::vector<int> readers(sources_.size() + program.steps.size(), 0);
+    for (const Step& step : steps_) {
+      for (std::size_t i = 0; i < step.operand_count; ++i) ++readers[step.operands[i]];
+    }
+    std::vector<Step> joined;
+    for (std::size_t s = 0; s < steps_.size(); ++s) {
+      std::optional<ChainStep> link;
+      std::size_t from = 0;
+      for (; from < 2 && !link; ++from) link = as_chain_step(program.steps[s], dtypes, from);
+      if (!link) {
+        joined.push_back(std::move(steps_[s]));
+        continue;
+      }
+      const std::uint32_t begin = program.steps[s].operands[from - 1];
+      const bool goes_on = !joined.empty() && !joined.back().chain.empty() &&
+                           joined.back().value == begin && readers[begin] == 1;
+      if (!goes_on) joined.push_back({.operands = {begin}, .operand_count = 1});
+      joined.back().chain.push_back(*link);
+      joined.back().value = steps_[s].value;
+    }
+    // One op alone is done by its function.
+    for (Step& step : joined) {
+      if (step.chain.size() == 1) step = std::move(steps_[step.value - sources_.size()]);
+    }
+    steps_ = std::move(joined);
+    find_chained();
+  }
+
+  void find_chained() {
+    is_chained_.assign(sources_.size(), false);
+    for (const Step& step : steps_) {
+      for (const ChainStep& op : step.chain) is_chained_[op.number] = true;
+    }
+  }
+
+  // ---- Registers
 
   /// Inputs that are not read where they lie keep a register throughout; steps share the rest, each
   /// from where its value is made to where it is last read.
   bool assign_registers() {
-    std::vector<std::size_t> free;
-    for (std::size_t r = kRegisters; r-- > 0;) free.push_back(r);
-    for (const BlockSource& source : sources_) {
-      if (!source.in_place() && free.empty()) return false;
-      input_registers_.push_back(source.in_place() ? kNone : free.back());
-      if (!source.in_place()) free.pop_back();
-    }
-    std::vector<std::size_t> last_read(sources_.size() + steps_.size(), 0);
+    std::vector<std::size_t> last_read(kMostValues, 0);
+    std::vector<bool> is_operand(kMostValues, false);
     for (std::size_t s = 0; s < steps_.size(); ++s) {
       for (std::size_t i = 0; i < steps_[s].operand_count; ++i) {
         last_read[steps_[s].operands[i]] = s;
+        is_operand[steps_[s].operands[i]] = true;
       }
     }
+    std::vector<std::size_t> free;
+    for (std::size_t r = kRegisters; r-- > 0;) free.push_back(r);
+    if (!place_inputs(is_operand, free)) return false;
     for (std::size_t s = 0; s + 1 < steps_.size(); ++s) {
       if (free.empty()) return false;
       steps_[s].result = free.back();
       free.pop_back();
       for (std::size_t made = 0; made < s; ++made) {
-        const bool over = last_read[sources_.size() + made] == s;
-        if (over) free.push_back(steps_[made].result);
+        if (last_read[steps_[made].value] == s) free.push_back(steps_[made].result);
       }
     }
-    return values() <= kMostValues;
+    return true;
+  }
+
+  bool place_inputs(const std::vector<bool>& is_operand, std::vector<std::size_t>& free) {
+    std::size_t numbers = 0;
+    for (std::size_t i = 0; i < sources_.size(); ++i) {
+      const bool uniform = sources_[i].uniform();
+      const bool needs_register = !uniform && !sources_[i].in_place();
+      if (needs_register && free.empty()) return false;
+      input_registers_.push_back(needs_register ? free.back() : kNone);
+      if (needs_register) free.pop_back();
+      const bool needs_block = uniform && is_operand[i] && !sources_[i].in_place();
+      if (needs_block && numbers == kMostNumbers) return false;
+      number_blocks_.push_back(needs_block ? numbers++ : kNone);
+    }
+    return true;
   }
 
   std::vector<BlockSource> sources_;
-  std::vector<std::size_t> input_registers_;
+  // By input:
+  std::vector<std::size_t> input_registers_, number_blocks_;
+  std::vector<bool> is_chained_;
   std::vector<Step> steps_;
   BlockSink sink_;
 };
