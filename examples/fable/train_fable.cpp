@@ -108,7 +108,18 @@ void begin(Training& training, const fs::path& checkpoint, bool resume) {
   }
 }
 
+/// What would otherwise be noticed after minutes.
+void check_output(const fs::path& out) {
+  if (!out.has_filename() || fs::is_directory(out) || out.extension() == ".svg") {
+    throw heddle::Error(heddle::ErrorCode::invalid_argument,
+                        "--out is \"" + out.string() +
+                            "\": it must be a file, which does not end in .svg, as the loss curve "
+                            "does");
+  }
+}
+
 int train(const Options& options) {
+  check_output(options.out);
   TrainingPlan plan = options.fast ? TrainingPlan::fast() : TrainingPlan::full();
   plan.seed = options.seed;
   if (options.steps > 0) plan.steps = options.steps;

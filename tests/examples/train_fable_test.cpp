@@ -193,6 +193,8 @@ TEST(TrainFable, RefusesWhatItCannotDo) {
   fails({"--checkpoint-every", "0"}, "--checkpoint-every");
   fails({"--compare", "/nowhere/model.gguf"}, "/nowhere/model.gguf");
   fails({"--fast", "--out", "/dev/null/fable.gguf"}, "/dev/null");
+  fails({"--fast", "--out", "/tmp"}, "must be a file");
+  fails({"--fast", "--out", "fable.svg"}, "must be a file");
 }
 
 TEST(TrainFable, ComparesModelsAndWritesFables) {
