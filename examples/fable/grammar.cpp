@@ -1,7 +1,6 @@
 #include "grammar.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <initializer_list>
 #include <map>

@@ -17,6 +17,9 @@ using namespace heddle;
 constexpr int kHeldOutBatches = 4;
 constexpr int kWarmUp = 40;  // steps
 constexpr double kLargestGradient = 1.0;
+// The last tenth of the steps sees fewer rows, of more positions: later ones are learned soon once
+// the first are known, and cost more.
+constexpr int kLongPart = 10, kLonger = 2;
 
 /// Up in a line, level, and in the last three tenths down along a cosine to a twentieth.
 optim::Schedule schedule_of(const TrainingPlan& plan) {
@@ -186,7 +189,9 @@ Training::Training(const TrainingPlan& plan)
 void Training::step() {
   if (history_.held_out.empty()) history_.held_out.emplace_back(0, held_out_loss());
   const std::int64_t first_row = std::int64_t{steps_done()} * plan_.rows;
-  const Array batch = corpus_.rows(Purpose::training, first_row, plan_.rows, plan_.length + 1);
+  const int times = steps_done() < plan_.steps - plan_.steps / kLongPart ? 1 : kLonger;
+  const Array batch =
+      corpus_.rows(Purpose::training, first_row, plan_.rows / times, plan_.length * times + 1);
   const float loss = train_step_({batch})[0].item<float>();
   if (!std::isfinite(loss)) {
     throw Error(ErrorCode::backend, "the loss of step " + std::to_string(steps_done() + 1) +

@@ -20,7 +20,7 @@ struct TrainingPlan {
   int steps = 0;
   ModelShape shape;  // n_vocab: at most so many tokens
   int vocabulary_texts = 0;
-  int rows = 0, length = 0;  // of a batch, in tokens
+  int rows = 0, length = 0;  // of a batch; length in tokens
   double rate = 0;           // the greatest
   int held_out_every = 0;    // steps
 
