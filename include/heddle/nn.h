@@ -8,6 +8,7 @@
 #pragma once
 
 #include <optional>
+#include <source_location>
 #include <string>
 #include <variant>
 
@@ -17,13 +18,16 @@
 
 namespace heddle::nn {
 
+using Where = std::source_location;  // of the call that errors name
+
 /// x [..., in] -> x weight^T + bias [..., out]
 struct Linear {
   Array weight;               // floating [out, in]
   std::optional<Array> bias;  // [out]
 
   /// Uniform within 1 / sqrt(input_dims).
-  Linear(int input_dims, int output_dims, const Array& key, bool bias = true);
+  Linear(int input_dims, int output_dims, const Array& key, bool bias = true,
+         Where where = Where::current());
   explicit Linear(Array weight, std::optional<Array> bias = std::nullopt);
   Array operator()(const Arg& x) const;
   auto leaves() const { return named("weight", weight, "bias", bias); }
@@ -39,11 +43,11 @@ struct QuantizedLinear {
   std::string mode = "affine";
 
   /// In a block type (q4_K, q8_0, ...). Evaluates the weight.
-  QuantizedLinear(const Linear& linear, DType block_type);
+  QuantizedLinear(const Linear& linear, DType block_type, Where where = Where::current());
   /// In groups, as `quantize` does it.
   explicit QuantizedLinear(const Linear& linear, std::optional<int> group_size = std::nullopt,
                            std::optional<int> bits = std::nullopt,
-                           const std::string& mode = "affine");
+                           const std::string& mode = "affine", Where where = Where::current());
   /// A weight of a block type, as a GGUF file has it.
   explicit QuantizedLinear(Array weight, std::optional<Array> bias = std::nullopt);
   /// f32
@@ -77,7 +81,7 @@ struct LoRALinear {
 
   /// `linear` must not have an adapter already.
   LoRALinear(const AnyLinear& linear, int rank, const Array& key, float scale = 20.0f,
-             float dropout = 0.0f);
+             float dropout = 0.0f, Where where = Where::current());
   Array operator()(const Arg& x, const random::Key& key = std::nullopt) const;
   /// One layer that gives the same, but for dropout. Of a quantised one in f32: it can be quantised
   /// again.
@@ -106,7 +110,7 @@ struct Embedding {
   Array weight;  // [num_embeddings, dims]
 
   /// Normal, with variance 1 / dims.
-  Embedding(int num_embeddings, int dims, const Array& key);
+  Embedding(int num_embeddings, int dims, const Array& key, Where where = Where::current());
   explicit Embedding(Array weight);
   Array operator()(const Arg& ids) const;
   /// x weight^T: the output layer of models that share it.
@@ -162,7 +166,7 @@ struct Conv1d {
   Conv1dOptions options;
 
   Conv1d(int in_channels, int out_channels, int kernel_size, const Array& key,
-         const Conv1dOptions& options = {});
+         const Conv1dOptions& options = {}, Where where = Where::current());
   Array operator()(const Arg& x) const;
   auto leaves() const { return named("weight", weight, "bias", bias); }
 };
@@ -178,7 +182,7 @@ struct Conv2d {
   Conv2dOptions options;
 
   Conv2d(int in_channels, int out_channels, const std::pair<int, int>& kernel_size,
-         const Array& key, const Conv2dOptions& options = {});
+         const Array& key, const Conv2dOptions& options = {}, Where where = Where::current());
   Array operator()(const Arg& x) const;
   auto leaves() const { return named("weight", weight, "bias", bias); }
 };
@@ -201,7 +205,8 @@ struct MultiHeadAttention {
   std::optional<float> rope_base;
   bool rope_traditional;
 
-  MultiHeadAttention(int dims, int heads, const Array& key, const AttentionOptions& options = {});
+  MultiHeadAttention(int dims, int heads, const Array& key, const AttentionOptions& options = {},
+                     Where where = Where::current());
   /// The key is for adapters' dropout.
   Array operator()(const Arg& x, const std::string& mask_mode = "",
                    const std::optional<Array>& mask = std::nullopt,
@@ -222,7 +227,7 @@ struct MLP {
   UnaryKind activation;
 
   MLP(int dims, int hidden_dims, const Array& key, UnaryKind activation = UnaryKind::gelu,
-      bool bias = true);
+      bool bias = true, Where where = Where::current());
   Array operator()(const Arg& x, const random::Key& key = std::nullopt) const;
   auto leaves() const { return named("up_proj", up_proj, "down_proj", down_proj); }
 };
@@ -232,7 +237,7 @@ struct GatedMLP {
   UnaryKind activation;
 
   GatedMLP(int dims, int hidden_dims, const Array& key, UnaryKind activation = UnaryKind::silu,
-           bool bias = false);
+           bool bias = false, Where where = Where::current());
   Array operator()(const Arg& x, const random::Key& key = std::nullopt) const;
   auto leaves() const {
     return named("gate_proj", gate_proj, "up_proj", up_proj, "down_proj", down_proj);

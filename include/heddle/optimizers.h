@@ -26,6 +26,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <source_location>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +34,8 @@
 #include "heddle/nn_tree.h"
 
 namespace heddle::optim {
+
+using Where = std::source_location;  // of the call that errors name
 
 /// The value for a step (an integer scalar; the first is 0), as a scalar f32.
 using Schedule = std::function<Array(const Array& step)>;
@@ -44,10 +47,11 @@ struct LearningRate {
       : value(static_cast<double>(number)) {}
   template <class F>
   requires std::is_invocable_r_v<Array, F, const Array&> LearningRate(F f)  // NOLINT: as above
-      : schedule(std::move(f)) {}
+      : schedule(std::move(f)), is_schedule(true) {}
 
   double value = 0;
   Schedule schedule;
+  bool is_schedule = false;
 };
 
 class Optimizer {
@@ -61,8 +65,8 @@ class Optimizer {
   }
   /// A step. What has no state yet gets it.
   template <class Tree>
-  void update(Tree& parameters, const Tree& gradients) {
-    apply_gradients(nn::parameters_in(parameters), nn::parameters_in(gradients));
+  void update(Tree& parameters, const Tree& gradients, Where where = Where::current()) {
+    apply_gradients(nn::parameters_in(parameters), nn::parameters_in(gradients), where);
   }
 
   /// Given a schedule, each step sets `learning_rate` to its value for the steps before it; else
@@ -86,9 +90,10 @@ class Optimizer {
   virtual Rule rule() const = 0;
 
  private:
+  Array scheduled_rate() const;
   void init_state(const std::vector<nn::Parameter>& parameters);
   void apply_gradients(const std::vector<nn::Parameter>& parameters,
-                       const std::vector<nn::Parameter>& gradients);
+                       const std::vector<nn::Parameter>& gradients, Where where);
 
   Schedule schedule_;
 };
@@ -209,24 +214,25 @@ Schedule join_schedules(std::vector<Schedule> schedules, std::vector<int> bounda
 
 namespace detail {
 
-Array clip_grad_norm(const std::vector<nn::Parameter>& gradients, double max_norm);
-void clip_grad_value(const std::vector<nn::Parameter>& gradients, double clip_value);
+Array clip_grad_norm(const std::vector<nn::Parameter>& gradients, double max_norm, Where where);
+void clip_grad_value(const std::vector<nn::Parameter>& gradients, double clip_value, Where where);
 
 }  // namespace detail
 
 /// Gradients scaled so that the norm of all of them together is at most `max_norm`, and that norm
 /// (f32) as it was.
 template <class Tree>
-std::pair<Tree, Array> clip_grad_norm(const Tree& gradients, double max_norm) {
+std::pair<Tree, Array> clip_grad_norm(const Tree& gradients, double max_norm,
+                                      Where where = Where::current()) {
   Tree clipped = gradients;
-  Array norm = detail::clip_grad_norm(nn::parameters_in(clipped), max_norm);
+  Array norm = detail::clip_grad_norm(nn::parameters_in(clipped), max_norm, where);
   return {std::move(clipped), std::move(norm)};
 }
 /// Gradients with each element within [-clip_value, clip_value].
 template <class Tree>
-Tree clip_grad_value(const Tree& gradients, double clip_value) {
+Tree clip_grad_value(const Tree& gradients, double clip_value, Where where = Where::current()) {
   Tree clipped = gradients;
-  detail::clip_grad_value(nn::parameters_in(clipped), clip_value);
+  detail::clip_grad_value(nn::parameters_in(clipped), clip_value, where);
   return clipped;
 }
 

@@ -25,9 +25,10 @@ Shape layer_shape(const std::variant<Linear, QuantizedLinear>& linear) {
 
 }  // namespace
 
-LoRALinear::LoRALinear(const AnyLinear& from, int rank, const Array& key, float factor, float p)
+LoRALinear::LoRALinear(const AnyLinear& from, int rank, const Array& key, float factor, float p,
+                       Where where)
     : linear(without_adapter(from)), lora_a(0), lora_b(0), scale(factor), dropout(p) {
-  within(kName, [&] {
+  within(kName, where, [&] {
     require_positive(kName, {{"rank", rank}});
     require(std::isfinite(scale), ErrorCode::invalid_argument, "scale is {}; it must be finite",
             scale);

@@ -37,8 +37,8 @@ Array nth_key(const Array& key, int count, int which) {
 enum class Projection { q, k, v, o };
 
 Linear projection(Projection which, int dims, int heads, const Array& key,
-                  const AttentionOptions& given) {
-  return within(kAttention, [&] {
+                  const AttentionOptions& given, Where where) {
+  return within(kAttention, where, [&] {
     const AttentionOptions options = completed(given, dims, heads);
     const Array own = nth_key(key, 4, static_cast<int>(which));
     const int wide = heads * options.head_dims, narrow = options.kv_heads * options.head_dims;
@@ -71,11 +71,11 @@ struct Heads {
 }  // namespace
 
 MultiHeadAttention::MultiHeadAttention(int dims, int head_count, const Array& key,
-                                       const AttentionOptions& options)
-    : q_proj(projection(Projection::q, dims, head_count, key, options)),
-      k_proj(projection(Projection::k, dims, head_count, key, options)),
-      v_proj(projection(Projection::v, dims, head_count, key, options)),
-      o_proj(projection(Projection::o, dims, head_count, key, options)),
+                                       const AttentionOptions& options, Where where)
+    : q_proj(projection(Projection::q, dims, head_count, key, options, where)),
+      k_proj(projection(Projection::k, dims, head_count, key, options, where)),
+      v_proj(projection(Projection::v, dims, head_count, key, options, where)),
+      o_proj(projection(Projection::o, dims, head_count, key, options, where)),
       heads(head_count),
       rope_base(options.rope_base),
       rope_traditional(options.rope_traditional) {
@@ -113,16 +113,16 @@ Array MultiHeadAttention::operator()(const Arg& queries, const Arg& keys, const 
 namespace {
 
 /// Layer `which` of `count` that share a key.
-Linear part(const char* module, int in, int out, const Array& key, int count, int which,
-            bool bias) {
-  return within(module, [&] { return Linear(in, out, nth_key(key, count, which), bias); });
+Linear part(const char* module, int in, int out, const Array& key, int count, int which, bool bias,
+            Where where) {
+  return within(module, where, [&] { return Linear(in, out, nth_key(key, count, which), bias); });
 }
 
 }  // namespace
 
-MLP::MLP(int dims, int hidden_dims, const Array& key, UnaryKind kind, bool bias)
-    : up_proj(part("nn::MLP", dims, hidden_dims, key, 2, 0, bias)),
-      down_proj(part("nn::MLP", hidden_dims, dims, key, 2, 1, bias)),
+MLP::MLP(int dims, int hidden_dims, const Array& key, UnaryKind kind, bool bias, Where where)
+    : up_proj(part("nn::MLP", dims, hidden_dims, key, 2, 0, bias, where)),
+      down_proj(part("nn::MLP", hidden_dims, dims, key, 2, 1, bias, where)),
       activation(kind) {}
 
 Array MLP::operator()(const Arg& x, const random::Key& key) const {
@@ -133,10 +133,11 @@ Array MLP::operator()(const Arg& x, const random::Key& key) const {
   });
 }
 
-GatedMLP::GatedMLP(int dims, int hidden_dims, const Array& key, UnaryKind kind, bool bias)
-    : gate_proj(part("nn::GatedMLP", dims, hidden_dims, key, 3, 0, bias)),
-      up_proj(part("nn::GatedMLP", dims, hidden_dims, key, 3, 1, bias)),
-      down_proj(part("nn::GatedMLP", hidden_dims, dims, key, 3, 2, bias)),
+GatedMLP::GatedMLP(int dims, int hidden_dims, const Array& key, UnaryKind kind, bool bias,
+                   Where where)
+    : gate_proj(part("nn::GatedMLP", dims, hidden_dims, key, 3, 0, bias, where)),
+      up_proj(part("nn::GatedMLP", dims, hidden_dims, key, 3, 1, bias, where)),
+      down_proj(part("nn::GatedMLP", hidden_dims, dims, key, 3, 2, bias, where)),
       activation(kind) {}
 
 Array GatedMLP::operator()(const Arg& x, const random::Key& key) const {

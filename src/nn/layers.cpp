@@ -46,8 +46,8 @@ Array Dropout::operator()(const Arg& x, const random::Key& key) const {
   });
 }
 
-Embedding::Embedding(int num_embeddings, int dims, const Array& key) : weight(0) {
-  within("nn::Embedding", [&] {
+Embedding::Embedding(int num_embeddings, int dims, const Array& key, Where where) : weight(0) {
+  within("nn::Embedding", where, [&] {
     require_positive("nn::Embedding", {{"num_embeddings", num_embeddings}, {"dims", dims}});
     weight = random::normal({num_embeddings, dims}, 0.0f,
                             1.0f / std::sqrt(static_cast<float>(dims)), key);
@@ -121,9 +121,9 @@ InstanceNorm::InstanceNorm(int width, float epsilon, bool affine)
     : GroupNorm(width, width, epsilon, affine) {}
 
 Conv1d::Conv1d(int in_channels, int out_channels, int kernel_size, const Array& key,
-               const Conv1dOptions& given)
+               const Conv1dOptions& given, Where where)
     : weight(0), options(given) {
-  within("nn::Conv1d", [&] {
+  within("nn::Conv1d", where, [&] {
     require_positive("nn::Conv1d", {{"in_channels", in_channels},
                                     {"out_channels", out_channels},
                                     {"kernel_size", kernel_size},
@@ -146,9 +146,9 @@ Array Conv1d::operator()(const Arg& x) const {
 }
 
 Conv2d::Conv2d(int in_channels, int out_channels, const std::pair<int, int>& kernel_size,
-               const Array& key, const Conv2dOptions& given)
+               const Array& key, const Conv2dOptions& given, Where where)
     : weight(0), options(given) {
-  within("nn::Conv2d", [&] {
+  within("nn::Conv2d", where, [&] {
     const auto smaller = [](const std::pair<int, int>& both) {
       return std::min(both.first, both.second);
     };

@@ -42,9 +42,9 @@ Array in_blocks(const Array& weight, DType type) {
 
 }  // namespace
 
-Linear::Linear(int input_dims, int output_dims, const Array& key, bool has_bias)
+Linear::Linear(int input_dims, int output_dims, const Array& key, bool has_bias, Where where)
     : weight(0), bias(std::nullopt) {
-  within("nn::Linear", [&] {
+  within("nn::Linear", where, [&] {
     require_positive("nn::Linear", {{"input_dims", input_dims}, {"output_dims", output_dims}});
     const auto [weight_key, bias_key] = random::split(key);
     weight = uniform_for({output_dims, input_dims}, input_dims, weight_key);
@@ -65,9 +65,9 @@ Array Linear::operator()(const Arg& x) const {
   });
 }
 
-QuantizedLinear::QuantizedLinear(const Linear& linear, DType block_type)
+QuantizedLinear::QuantizedLinear(const Linear& linear, DType block_type, Where where)
     : weight(linear.weight), bias(linear.bias) {
-  within("nn::QuantizedLinear", [&] {
+  within("nn::QuantizedLinear", where, [&] {
     require(is_block(block_type), ErrorCode::invalid_argument,
             "{} is no block type, as q4_K and q8_0 are", block_type);
     weight = in_blocks(linear.weight, block_type);
@@ -75,9 +75,9 @@ QuantizedLinear::QuantizedLinear(const Linear& linear, DType block_type)
 }
 
 QuantizedLinear::QuantizedLinear(const Linear& linear, std::optional<int> size,
-                                 std::optional<int> width, const std::string& how)
+                                 std::optional<int> width, const std::string& how, Where where)
     : weight(linear.weight), bias(linear.bias), group_size(size), bits(width), mode(how) {
-  within("nn::QuantizedLinear", [&] {
+  within("nn::QuantizedLinear", where, [&] {
     const std::vector<Array> parts = quantize(linear.weight, group_size, bits, mode);
     weight = parts[0];
     scales = parts[1];

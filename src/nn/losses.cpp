@@ -10,14 +10,18 @@ namespace heddle::nn::losses {
 
 namespace {
 
+bool is_real(DType dtype) {
+  return !is_block(dtype) && dtype != DType::complex64;
+}
+
 Array reduced(const Array& loss, Reduction reduction) {
   if (reduction == Reduction::mean) return mean(loss);
   return reduction == Reduction::sum ? sum(loss) : loss;
 }
 
 Array weighted(const Array& loss, const std::optional<Array>& weights, Reduction reduction) {
-  require(!weights || weights->shape() == loss.shape(), ErrorCode::invalid_argument,
-          "the weights are {}; for this loss they must be {}",
+  require(!weights || (weights->shape() == loss.shape() && is_real(weights->dtype())),
+          ErrorCode::invalid_argument, "the weights are {}; for this loss they must be real {}",
           weights ? to_string(weights->spec()) : "", loss.shape());
   return reduced(weights ? loss * *weights : loss, reduction);
 }
@@ -30,8 +34,7 @@ void require_floating(const Array& a, const char* what) {
 /// Floating predictions, and real targets of the same shape.
 void require_pair(const Array& predictions, const Array& targets) {
   require_floating(predictions, "the predictions are");
-  require(predictions.shape() == targets.shape() && !is_block(targets.dtype()) &&
-              targets.dtype() != DType::complex64,
+  require(predictions.shape() == targets.shape() && is_real(targets.dtype()),
           ErrorCode::invalid_argument,
           "the targets are {}; for predictions {} they must be real {}", targets.spec(),
           predictions.spec(), predictions.shape());
@@ -51,6 +54,11 @@ Array chosen(const Array& values, const Array& indices, int axis) {
           "the targets are {}; for {} and axis {} they must be integers {}", indices.spec(),
           values.spec(), axis, shape_without(values, axis));
   return squeeze(take_along_axis(values, expand_dims(indices, axis), axis), axis);
+}
+
+void require_finite(const char* what, float value) {
+  require(std::isfinite(value), ErrorCode::invalid_argument, "{} is {}; it must be finite", what,
+          value);
 }
 
 void require_positive(const char* what, float value) {
@@ -77,7 +85,10 @@ Array cross_entropy(const Arg& logits, const Arg& targets, const std::optional<A
     require(label_smoothing >= 0 && label_smoothing < 1, ErrorCode::invalid_argument,
             "label_smoothing is {}; it must be in [0, 1)", label_smoothing);
     const bool probabilities = targets.ndim() == logits.ndim();
-    if (probabilities) require_pair(logits, targets);
+    if (probabilities) {
+      require_pair(logits, targets);
+      require_floating(targets, "the probabilities are");
+    }
     Array score = probabilities ? sum(logits * targets, axis) : chosen(logits, targets, axis);
     if (label_smoothing > 0) {
       score = (1 - label_smoothing) * score + label_smoothing * mean(logits, axis);
@@ -176,6 +187,7 @@ Array margin_ranking_loss(const Arg& inputs1, const Arg& inputs2, const Arg& tar
   return within("margin_ranking_loss", inputs1, [&] {
     require_pair(inputs1, inputs2);
     require_pair(inputs1, targets);
+    require_finite("margin", margin);
     return reduced(relu(margin - targets * (inputs1 - inputs2)), reduction);
   });
 }
@@ -186,6 +198,7 @@ Array triplet_loss(const Arg& anchors, const Arg& positives, const Arg& negative
     require_pair(anchors, positives);
     require_pair(anchors, negatives);
     require_positive("p", p);
+    require_finite("margin", margin);
     require(std::isfinite(eps) && eps >= 0, ErrorCode::invalid_argument,
             "eps is {}; it must be finite and not negative", eps);
     const auto distance = [&](const Array& other) {

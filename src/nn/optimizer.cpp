@@ -8,6 +8,18 @@ namespace heddle::optim {
 
 namespace {
 
+constexpr const char* kName = "optimizer";
+
+void require_positive(const char* what, double value) {
+  require(std::isfinite(value) && value > 0, ErrorCode::invalid_argument,
+          "{} is {}; it must be positive", what, value);
+}
+
+void require_number(const char* what, const Array& number, bool is_one, const char* kind) {
+  require(number.ndim() == 0 && is_one, ErrorCode::invalid_argument,
+          "{}: {} is {}; it must be one {} number", kName, what, number.spec(), kind);
+}
+
 /// Running means of numbers with eight or eleven bits stand still.
 DType state_dtype(DType dtype) {
   return dtype == DType::f64 ? DType::f64 : DType::f32;
@@ -21,20 +33,21 @@ std::vector<const nn::Parameter*> trained(const std::vector<nn::Parameter>& para
   return chosen;
 }
 
-void require_fits(const std::string& name, const Array& array, const Shape& shape, DType dtype,
-                  const char* what) {
-  require(array.shape() == shape && array.dtype() == dtype, ErrorCode::invalid_argument,
-          "optimizer: {} of {} is {}; it must be {}", what, name, array.spec(),
-          TensorSpec{dtype, shape});
-}
-
 }  // namespace
 
 Optimizer::Optimizer(const LearningRate& rate)
     : step(0), learning_rate(static_cast<float>(rate.value)), schedule_(rate.schedule) {
   require(std::isfinite(rate.value) && rate.value >= 0, ErrorCode::invalid_argument,
           "optimizer: the learning rate is {}; it must be finite and not negative", rate.value);
-  if (schedule_) learning_rate = astype(schedule_(step), DType::f32);
+  require(!rate.is_schedule || schedule_, ErrorCode::invalid_argument,
+          "optimizer: the schedule of the learning rate is empty");
+  if (schedule_) learning_rate = scheduled_rate();
+}
+
+Array Optimizer::scheduled_rate() const {
+  const Array rate = schedule_(step);
+  require_number("what the schedule gives", rate, is_floating(rate.dtype()), "floating");
+  return astype(rate, DType::f32);
 }
 
 void Optimizer::init_state(const std::vector<nn::Parameter>& parameters) {
@@ -45,62 +58,79 @@ void Optimizer::init_state(const std::vector<nn::Parameter>& parameters) {
     State begun = initial_state(array.shape(), dtype);
     for (auto& [part, zero] : begun) {
       const auto [at, is_new] = known.try_emplace(part, zero);
-      if (!is_new) require_fits(parameter->name, at->second, zero.shape(), dtype, part.c_str());
+      require(is_new || at->second.spec() == zero.spec(), ErrorCode::invalid_argument,
+              "optimizer: the state {} of {} is {}; for {} it must be {}", part, parameter->name,
+              at->second.spec(), array.spec(), zero.spec());
     }
   }
 }
 
+namespace {
+
+void require_pairs(const std::vector<const nn::Parameter*>& parameters,
+                   const std::vector<const nn::Parameter*>& gradients) {
+  require(parameters.size() == gradients.size(), ErrorCode::invalid_argument,
+          "{} parameters train, and there are {} gradients", parameters.size(), gradients.size());
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const nn::Parameter &parameter = *parameters[i], &gradient = *gradients[i];
+    require(parameter.name == gradient.name, ErrorCode::invalid_argument,
+            "the gradient in the place of {} is called {}", parameter.name, gradient.name);
+    require(parameter.array->shape() == gradient.array->shape(), ErrorCode::invalid_argument,
+            "{} is {}, and its gradient {}", parameter.name, parameter.array->spec(),
+            gradient.array->spec());
+  }
+}
+
+}  // namespace
+
 void Optimizer::apply_gradients(const std::vector<nn::Parameter>& parameters,
-                                const std::vector<nn::Parameter>& gradients) {
-  const auto to = trained(parameters), from = trained(gradients);
-  require(to.size() == from.size(), ErrorCode::invalid_argument,
-          "optimizer: {} parameters train, and there are {} gradients", to.size(), from.size());
-  for (std::size_t i = 0; i < to.size(); ++i) {
-    require(to[i]->name == from[i]->name, ErrorCode::invalid_argument,
-            "optimizer: the gradient in the place of {} is called {}", to[i]->name, from[i]->name);
-    require_fits(to[i]->name, *from[i]->array, to[i]->array->shape(), to[i]->array->dtype(),
-                 "the gradient");
-  }
-  init_state(parameters);
-  if (schedule_) learning_rate = astype(schedule_(step), DType::f32);
-  step = step + 1;
-  const Rule next = rule();
-  for (std::size_t i = 0; i < to.size(); ++i) {
-    Array& parameter = *to[i]->array;
-    const DType dtype = state_dtype(parameter.dtype());
-    parameter =
-        astype(next(astype(*from[i]->array, dtype), astype(parameter, dtype), state[to[i]->name]),
-               parameter.dtype());
-  }
+                                const std::vector<nn::Parameter>& gradients, Where where) {
+  within(kName, where, [&] {
+    const auto to = trained(parameters), from = trained(gradients);
+    require_pairs(to, from);
+    init_state(parameters);
+    if (schedule_) learning_rate = scheduled_rate();
+    require_number("learning_rate", learning_rate, is_floating(learning_rate.dtype()), "floating");
+    require_number("step", step, is_integer(step.dtype()), "whole");
+    step = step + 1;
+    const Rule next = rule();
+    for (std::size_t i = 0; i < to.size(); ++i) {
+      Array& parameter = *to[i]->array;
+      const DType dtype = state_dtype(parameter.dtype());
+      const Array moved =
+          next(astype(*from[i]->array, dtype), astype(parameter, dtype), state[to[i]->name]);
+      parameter = astype(moved, parameter.dtype());
+    }
+  });
 }
 
 namespace detail {
 
-Array clip_grad_norm(const std::vector<nn::Parameter>& gradients, double max_norm) {
-  require(std::isfinite(max_norm) && max_norm > 0, ErrorCode::invalid_argument,
-          "clip_grad_norm: max_norm is {}; it must be positive", max_norm);
-  Array squares = 0.0f;
-  for (const nn::Parameter* gradient : trained(gradients)) {
-    squares = squares +
-              astype(sum(square(astype(*gradient->array, state_dtype(gradient->array->dtype())))),
-                     DType::f32);
-  }
-  Array norm = sqrt(squares);
-  const Array most = static_cast<float>(max_norm);
-  const Array scale = where(norm < most, Array(1.0f), most / (norm + 1e-6f));
-  for (const nn::Parameter* gradient : trained(gradients)) {
-    *gradient->array = astype(*gradient->array * scale, gradient->array->dtype());
-  }
-  return norm;
+Array clip_grad_norm(const std::vector<nn::Parameter>& gradients, double max_norm, Where where) {
+  return within("clip_grad_norm", where, [&] {
+    require_positive("max_norm", max_norm);
+    Array squares = 0.0f;
+    for (const nn::Parameter* gradient : trained(gradients)) {
+      const Array g = astype(*gradient->array, state_dtype(gradient->array->dtype()));
+      squares = squares + astype(sum(square(g)), DType::f32);
+    }
+    const Array norm = sqrt(squares), most = static_cast<float>(max_norm);
+    const Array scale = heddle::where(norm < most, Array(1.0f), most / (norm + 1e-6f));
+    for (const nn::Parameter* gradient : trained(gradients)) {
+      *gradient->array = astype(*gradient->array * scale, gradient->array->dtype());
+    }
+    return norm;
+  });
 }
 
-void clip_grad_value(const std::vector<nn::Parameter>& gradients, double clip_value) {
-  require(std::isfinite(clip_value) && clip_value > 0, ErrorCode::invalid_argument,
-          "clip_grad_value: clip_value is {}; it must be positive", clip_value);
-  for (const nn::Parameter* gradient : trained(gradients)) {
-    const Array most = astype(Array(static_cast<float>(clip_value)), gradient->array->dtype());
-    *gradient->array = clip(*gradient->array, -most, most);
-  }
+void clip_grad_value(const std::vector<nn::Parameter>& gradients, double clip_value, Where where) {
+  within("clip_grad_value", where, [&] {
+    require_positive("clip_value", clip_value);
+    for (const nn::Parameter* gradient : trained(gradients)) {
+      const Array most = astype(Array(static_cast<float>(clip_value)), gradient->array->dtype());
+      *gradient->array = clip(*gradient->array, -most, most);
+    }
+  });
 }
 
 }  // namespace detail

@@ -137,13 +137,9 @@ Optimizer::Rule Lion::rule() const {
 
 // ---- Adafactor
 
-Adafactor::Adafactor(const AdafactorOptions& options) : Adafactor(0.0, options) {
-  require(options.relative_step, ErrorCode::invalid_argument,
-          "Adafactor: steps that are not relative need a learning rate");
-}
+namespace {
 
-Adafactor::Adafactor(const LearningRate& rate, const AdafactorOptions& options)
-    : Optimizer(rate), options_(options) {
+void require_good(const AdafactorOptions& options) {
   require_at_least_zero("Adafactor", "eps", options.eps.first);
   require_at_least_zero("Adafactor", "eps", options.eps.second);
   require_at_least_zero("Adafactor", "weight_decay", options.weight_decay);
@@ -155,6 +151,21 @@ Adafactor::Adafactor(const LearningRate& rate, const AdafactorOptions& options)
   require(!options.beta_1 || (*options.beta_1 >= 0 && *options.beta_1 < 1),
           ErrorCode::invalid_argument, "Adafactor: beta_1 is {}; it must be in [0, 1)",
           options.beta_1.value_or(0));
+}
+
+}  // namespace
+
+Adafactor::Adafactor(const AdafactorOptions& options) : Optimizer(0), options_(options) {
+  require(options.relative_step, ErrorCode::invalid_argument,
+          "Adafactor: steps that are not relative need a learning rate");
+  require_good(options);
+}
+
+Adafactor::Adafactor(const LearningRate& rate, const AdafactorOptions& options)
+    : Optimizer(rate), options_(options) {
+  require(!options.relative_step, ErrorCode::invalid_argument,
+          "Adafactor: with a learning rate, steps cannot be relative: see relative_step");
+  require_good(options);
 }
 
 Optimizer::State Adafactor::initial_state(const Shape& shape, DType dtype) const {
