@@ -138,7 +138,7 @@ void check_plan(const TrainingPlan& plan,
 }  // namespace
 
 TrainingPlan TrainingPlan::full() {
-  return {.steps = 3000,
+  return {.steps = 1600,
           .shape = {.n_vocab = 1024},
           .vocabulary_texts = 5000,
           .rows = 8,
