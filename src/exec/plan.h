@@ -84,8 +84,8 @@ struct PlanOutput {
   Location location;  // an output slot, or a state's, parameter's, input's or constant's
 };
 
-/// An output slot that may be bound to the memory of an input slot: whoever writes the output is the
-/// last to read the input, and nothing from there on can fail.
+/// An output slot that may be bound to the memory of an input slot: whoever writes the output is
+/// the last to read the input, and nothing from there on can fail.
 struct Overwrite {
   std::uint32_t output = 0, input = 0;
 };
