@@ -24,10 +24,13 @@ using nlohmann::json;
 
 const std::string kOracle = HEDDLE_SOURCE_DIR "/tests/array/numpy_oracle.py";
 
-/// The first python3 that has NumPy: that of Debian's package may not be the first of the PATH.
-std::string python_with_numpy() {
+/// The first python3 that has them: that of Debian's packages may not be the first of the PATH.
+std::string python_with(const std::string& modules) {
   for (const std::string python : {"python3", "/usr/bin/python3"}) {
-    if (std::system((python + " -c 'import numpy' >/dev/null 2>&1").c_str()) == 0) return python;
+    const std::string command =
+        python + " -c 'import sys; from importlib.util import find_spec; " +
+        "sys.exit(not all(map(find_spec, sys.argv[1:])))' " + modules + " >/dev/null 2>&1";
+    if (std::system(command.c_str()) == 0) return python;
   }
   return {};
 }
@@ -174,15 +177,9 @@ void expect_answer(const TemporaryDir& folder, const NumpyCase& one,
   }
 }
 
-}  // namespace
-
-bool numpy_is_there() {
-  return !python_with_numpy().empty();
-}
-
-void expect_numpy_agrees(const std::vector<NumpyCase>& cases) {
-  const std::string python = python_with_numpy();
-  if (python.empty()) GTEST_SKIP() << "skipped: python3 with numpy is not there";
+void expect_agrees(const std::vector<NumpyCase>& cases, const std::string& modules) {
+  const std::string python = python_with(modules);
+  if (python.empty()) GTEST_SKIP() << "skipped: python3 with " << modules << " is not there";
   const TemporaryDir folder;
   json questions = json::array();
   std::vector<std::vector<Array>> operands;
@@ -208,6 +205,20 @@ void expect_numpy_agrees(const std::vector<NumpyCase>& cases) {
   for (std::size_t i = 0; i < cases.size(); ++i) {
     expect_answer(folder, cases[i], operands[i], answers[i]);
   }
+}
+
+}  // namespace
+
+bool numpy_is_there() {
+  return !python_with("numpy").empty();
+}
+
+void expect_numpy_agrees(const std::vector<NumpyCase>& cases) {
+  expect_agrees(cases, "numpy");
+}
+
+void expect_torch_agrees(const std::vector<NumpyCase>& cases) {
+  expect_agrees(cases, "numpy torch");
 }
 
 }  // namespace heddle::test

@@ -37,6 +37,8 @@ bool numpy_is_there();
 /// One failure for each case that NumPy sees otherwise. Skips, with a line, where python3-numpy is
 /// absent; to be the last statement of a test.
 void expect_numpy_agrees(const std::vector<NumpyCase>& cases);
+/// The same with expressions that know `torch` (python3-torch), and of arrays their tensors: T(a).
+void expect_torch_agrees(const std::vector<NumpyCase>& cases);
 
 inline std::vector<Array> results_of(std::vector<Array> arrays) {
   return arrays;

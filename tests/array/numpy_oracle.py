@@ -6,7 +6,7 @@
                               where a result has a "kind": float, complex (parts along a new last axis),
                               integer (as int64) or bool.
 
-Needs NumPy (Debian: python3-numpy)."""
+Needs NumPy (Debian: python3-numpy), and PyTorch (python3-torch) for expressions that name torch."""
 import json
 import math
 import os
@@ -36,6 +36,10 @@ def narrowed(x):
 
 def answer(folder, number, case):
     names = {"np": np, "math": math, "erf": np.vectorize(math.erf, otypes=[np.float64])}
+    if "torch" in case["numpy"]:
+        import torch
+
+        names |= {"torch": torch, "T": torch.from_numpy}
     for name, path in zip(NAMES, case["operands"]):
         names[name] = widened(np.load(os.path.join(folder, path)))
     try:

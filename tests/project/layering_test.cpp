@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 namespace {
 
 const std::vector<std::string> kParts{"base", "tensor",    "op", "device", "array", "graph",
-                                      "exec", "transform", "io", "text",   "llm",   "server"};
+                                      "exec", "transform", "io", "nn",     "text",  "llm",   "server"};
 
 /// Which part each public header belongs to.
 const std::map<std::string, std::string> kPublicHeaders{{"error.h", "base"},
@@ -63,7 +63,12 @@ const std::map<std::string, std::string> kPublicHeaders{{"error.h", "base"},
                                                         {"transforms.h", "transform"},
                                                         {"compile.h", "transform"},
                                                         {"gguf.h", "io"},
+                                                        {"nn_tree.h", "nn"},
+                                                        {"nn.h", "nn"},
+                                                        {"losses.h", "nn"},
+                                                        {"optimizers.h", "nn"},
                                                         {"tokenizer.h", "text"},
+                                                        {"tokenizer_trainer.h", "text"},
                                                         {"chat_template.h", "text"},
                                                         {"grammar.h", "text"},
                                                         {"llm.h", "llm"},
