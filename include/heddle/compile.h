@@ -31,9 +31,11 @@ void enable_compile() noexcept;
 /// throws invalid_argument.
 ///
 /// `state`: arrays that the function reads and writes beside its arguments (parameters that a step
-/// replaces, say). They count as arguments, and what the function leaves in them as outputs. They
-/// must outlive the compiled function, and have the same dtypes and shapes after a call as before;
-/// an error leaves them as they were.
+/// replaces, say), each named once. They count as arguments, and what the function leaves in them
+/// as outputs. They must outlive the compiled function, and have the same dtypes and shapes after a
+/// call as before; an error leaves them as they were. On the CPU, what the end of the function
+/// computes element by element from a state goes into that state's memory, unless somebody else
+/// holds the array.
 ///
 /// Arguments are evaluated, and results have been computed when the call returns. Inside a
 /// transform or another compiled function, `fun` is called, so that what surrounds it sees its ops.

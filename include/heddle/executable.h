@@ -79,6 +79,10 @@ struct NamedTensor {
 struct NamedArray {
   std::string_view name;
   Array array;
+  /// Whether an output may take the array's memory, if nobody else holds the array or the memory:
+  /// it then holds nothing in particular when the call has returned. A call that throws leaves it
+  /// as it was.
+  bool overwrite = false;
 };
 
 /// Which outputs a run hands out. Results are copied out only if asked for.
@@ -121,7 +125,8 @@ class Executable {
 
   /// A run on arrays, which are evaluated and then read where they lie, if that is the plan's
   /// device and they are contiguous (else copied). Gives the outputs, in the order of the graph, in
-  /// memory of their own: nothing is left for `output`, and later runs do not change them.
+  /// memory of their own: nothing is left for `output`, and later runs do not change them. An
+  /// output that is an input as it came is that array.
   std::vector<Array> call(std::span<const NamedArray> inputs);
 
   /// An output of the last run, once it has ended; throws its error, or device_lost if it went with

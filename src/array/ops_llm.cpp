@@ -231,15 +231,6 @@ RopeAngles angles_of(int dims, bool traditional, std::optional<float> base, floa
   return {style, dims, base.value_or(1.0f), scale, freqs.has_value()};
 }
 
-/// All heads of a time turn alike: positions [T].
-Array turn_by_time(const Array& x, const Rotated& r, const Array& positions,
-                   const RopeAngles& angles, const std::optional<Array>& freqs) {
-  const Array by_time = moveaxis(x, -2, 0);  // [T, ..., D]
-  const Array flat = reshape(by_time, {r.length, r.batch * r.heads, r.width});
-  const Array turned = heddle::rope(flat, positions, angles, freqs);
-  return moveaxis(reshape(turned, by_time.shape()), 0, -2);
-}
-
 /// Each batch entry has positions of its own: [B, T].
 Array turn_by_batch(const Array& x, const Rotated& r, const Array& positions,
                     const RopeAngles& angles, const std::optional<Array>& freqs) {
@@ -247,6 +238,18 @@ Array turn_by_batch(const Array& x, const Rotated& r, const Array& positions,
   const Array flat = reshape(by_time, {r.batch * r.length, r.heads, r.width});
   const Array turned = heddle::rope(flat, flatten(positions), angles, freqs);
   return moveaxis(reshape(turned, by_time.shape()), 1, -2);
+}
+
+/// All turn alike: positions [T]. Times stay within their batch entry, where projections put them:
+/// nothing is moved, and rows lie close together.
+Array turn_by_time(const Array& x, const Rotated& r, const Array& positions,
+                   const RopeAngles& angles, const std::optional<Array>& freqs) {
+  if (x.ndim() > 2) {
+    const Array all = broadcast_to(expand_dims(positions, 0), {r.batch, r.length});
+    return turn_by_batch(x, r, all, angles, freqs);
+  }
+  const Array flat = reshape(x, {r.length, 1, r.width});
+  return reshape(heddle::rope(flat, positions, angles, freqs), x.shape());
 }
 
 }  // namespace

@@ -209,6 +209,11 @@ void Bindings::bind_copy(std::uint32_t slot) {
   bind(slot, inputs_[slot], 0, planned.bytes);
 }
 
+void Bindings::bind_over(const Overwrite& overwrite) {
+  const Bound& input = bound_[overwrite.input];
+  bind(overwrite.output, input.buffer, input.offset, plan_.slots[overwrite.output].bytes);
+}
+
 void Bindings::release() {
   for (std::uint32_t s = 0; s < plan_.slots.size(); ++s) {
     const SlotKind kind = plan_.slots[s].kind;

@@ -31,6 +31,8 @@ class Bindings {
   void bind_input(std::string_view name, std::span<const std::byte> bytes);
   /// As that, but where a slot's device can read the view as it lies, without a copy.
   void bind_input(std::string_view name, const View& view, std::span<const std::byte> bytes);
+  /// Binds an output where the input is bound.
+  void bind_over(const Overwrite& overwrite);
   /// Lets go of outputs, and of inputs that were bound where they lay.
   void release();
   /// Binds a state's buffer to the state's slots, or to those of the input that it feeds; on other

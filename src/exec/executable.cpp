@@ -4,6 +4,9 @@
 #include <cstring>
 #include <mutex>
 
+#include "array/node.h"
+#include "array/own.h"
+#include "array/ownership.h"
 #include "base/check.h"
 #include "base/failure.h"
 #include "base/team.h"
@@ -98,6 +101,14 @@ class HostArrays {
   }
   std::span<const NamedTensor> tensors() const { return tensors_; }
   const View& view(std::size_t i) const { return views_[i]; }
+
+  /// Whether nobody but `named`, the array that was the `i`th, holds it or its memory.
+  bool is_unshared(std::size_t i, const NamedArray& named) const {
+    if (NoDonation::active()) return false;
+    constexpr int kHandles = 2;  // the node's, and that of `views_`
+    return proven(OwnershipCheck::node_handles, named.array.node()->use_count() == 1) &&
+           proven(OwnershipCheck::buffer_handles, views_[i].buffer->use_count() == kHandles);
+  }
 
  private:
   std::span<const std::byte> bytes_of(const Array& array, const View& view) {
@@ -251,17 +262,42 @@ struct Executable::Impl {
     return nullptr;
   }
 
-  /// The outputs of a run whose memory is theirs from now on.
-  std::vector<Array> take_outputs() {
-    std::vector<Array> arrays;
-    for (const PlanOutput& output : plan().outputs) {
-      const Location& location = output.location;
-      const Ref<Buffer>& buffer = there->bindings.buffer(location.slot);
-      const bool own = plan().slots[location.slot].kind == SlotKind::output;
-      arrays.push_back(own ? Array::from_view({buffer, location.offset, location.operand})
-                           : copy_out(buffer, location.offset, location.operand));
+  /// Binds outputs over those of `unshared` inputs that may be written over.
+  void bind_overwrites(std::span<const NamedArray> inputs, const std::vector<bool>& unshared) {
+    for (const Overwrite& overwrite : plan().overwrites) {
+      const std::string& name = plan().slots[overwrite.input].name;
+      const auto given = std::ranges::find(inputs, name, &NamedArray::name);
+      if (given == inputs.end()) continue;
+      const auto i = static_cast<std::size_t>(given - inputs.begin());
+      const Ref<Buffer>& bound = there->bindings.buffer(overwrite.input);
+      if (!unshared[i] || bound != given->array.node()->result(given->array.output()).buffer) {
+        continue;
+      }
+      bound->wait_for_uses();
+      there->bindings.bind_over(overwrite);
     }
+  }
+
+  /// The outputs of a run whose memory is theirs from now on.
+  std::vector<Array> take_outputs(std::span<const NamedArray> inputs) {
+    std::vector<Array> arrays;
+    for (const PlanOutput& output : plan().outputs) arrays.push_back(take(output.location, inputs));
     return arrays;
+  }
+
+  Array take(const Location& location, std::span<const NamedArray> inputs) {
+    const Slot& slot = plan().slots[location.slot];
+    const Bindings& bindings = there->bindings;
+    const Ref<Buffer>& buffer = bindings.buffer(location.slot);
+    if (slot.kind == SlotKind::output) {
+      return own_array(
+          {buffer, bindings.offset(location.slot) + location.offset, location.operand});
+    }
+    const auto given = std::ranges::find(inputs, slot.name, &NamedArray::name);
+    const bool as_it_came = slot.kind == SlotKind::input && given != inputs.end() &&
+                            location.offset == 0 && location.operand == slot.operand;
+    if (as_it_came) return given->array;
+    return copy_out(buffer, bindings.offset(location.slot) + location.offset, location.operand);
   }
 
   /// Submits every split in order, then the feeds. What goes wrong ends the run and is its error.
@@ -372,13 +408,19 @@ std::vector<Array> Executable::call(std::span<const NamedArray> inputs) {
   impl_->compiled->inputs.check(arrays.tensors(), held.rows());
   const std::unique_ptr<WatchedRun> watched = impl_->watch(arrays.tensors());
   Bindings& bindings = impl_->there->bindings;
-  bindings.release();  // outputs that `run` left
+  bindings.release();  // outputs that `run` left, and what a call held that failed
+  std::vector<bool> unshared;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    // Watching allocates memory, and so may fail anywhere.
+    unshared.push_back(inputs[i].overwrite && !watched && arrays.is_unshared(i, inputs[i]));
+  }
   bindings.allocate();
-  bindings.make_outputs();
   impl_->bind_lasting(bindings, held);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     bindings.bind_input(inputs[i].name, arrays.view(i), arrays.tensors()[i].tensor.bytes);
   }
+  impl_->bind_overwrites(inputs, unshared);
+  bindings.make_outputs();
   {
     const Team::Session session(current_team());
     impl_->last = impl_->submit_all(held, watched.get());
@@ -386,7 +428,7 @@ std::vector<Array> Executable::call(std::span<const NamedArray> inputs) {
   // What did not end keeps its memory, and the next run looks after it.
   impl_->last->wait();
   impl_->last = nullptr;
-  std::vector<Array> outputs = impl_->take_outputs();
+  std::vector<Array> outputs = impl_->take_outputs(inputs);
   bindings.release();
   return outputs;
 }

@@ -84,6 +84,12 @@ struct PlanOutput {
   Location location;  // an output slot, or a state's, parameter's, input's or constant's
 };
 
+/// An output slot that may be bound to the memory of an input slot: whoever writes the output is
+/// the last to read the input, and nothing from there on can fail.
+struct Overwrite {
+  std::uint32_t output = 0, input = 0;
+};
+
 struct Plan {
   PlacedGraph placed;
   /// Device::generation of each device before its kernels were prepared.
@@ -97,6 +103,7 @@ struct Plan {
   std::vector<Split> feeds;
   std::vector<ArenaReport> arenas;
   std::vector<PlanOutput> outputs;
+  std::vector<Overwrite> overwrites;
 };
 
 Plan make_plan(PlacedGraph placed);

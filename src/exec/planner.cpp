@@ -506,7 +506,9 @@ class Planner {
 }  // namespace
 
 Plan make_plan(PlacedGraph placed) {
-  return Planner(isolate_states(std::move(placed))).make();
+  Plan plan = Planner(isolate_states(std::move(placed))).make();
+  plan.overwrites = find_overwrites(plan);
+  return plan;
 }
 
 bool verifies(const CompileOptions& options) {

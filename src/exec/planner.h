@@ -32,6 +32,9 @@ Isolated isolate_states(PlacedGraph placed);
 /// before each step that conflicts with something since the last.
 void insert_barriers(Plan& plan);
 
+/// Which outputs of a plan may lie where inputs lie, where all is done by the CPU.
+std::vector<Overwrite> find_overwrites(const Plan& plan);
+
 /// Whether a plan that these options make is verified.
 bool verifies(const CompileOptions& options);
 

@@ -11,6 +11,7 @@ void verify(const Plan& plan) {
   verifier::check_slots(plan, trace);
   verifier::check_order(plan, trace);
   verifier::check_memory(plan, trace);
+  verifier::check_overwrites(plan);
 }
 
 namespace verifier {

@@ -76,6 +76,8 @@ void check_slots(const Plan& plan, const ValueTrace& trace);
 void check_order(const Plan& plan, const ValueTrace& trace);
 /// Loads, then two runs in a row, byte range by byte range.
 void check_memory(const Plan& plan, const ValueTrace& trace);
+/// What may be written over inputs.
+void check_overwrites(const Plan& plan);
 
 }  // namespace heddle::verifier
 

@@ -1,5 +1,6 @@
 #include "heddle/compile.h"
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -56,6 +57,8 @@ class CompiledFunction {
   std::vector<Array> operator()(const std::vector<Array>& arguments) {
     const CompileMode mode = compile_mode.load(std::memory_order_relaxed);
     if (mode == CompileMode::disabled || TracerScope::current()) return fun_(arguments);
+    std::unique_lock<std::mutex> lock;
+    if (!state_.empty()) lock = std::unique_lock(state_mutex_);
     std::vector<Array> all = arguments;
     for (const Array* state : state_) all.push_back(*state);
     const Entry entry = entry_for({specs_of(all), device_in_scope(), mode}, arguments.size());
@@ -65,12 +68,7 @@ class CompiledFunction {
     std::vector<NamedArray> named;
     for (std::size_t i = 0; i < all.size(); ++i) named.push_back({names[i], std::move(all[i])});
     all.clear();
-    std::vector<Array> outputs = entry.executable->call(named);
-    for (std::size_t i = state_.size(); i-- > 0;) {
-      *state_[i] = std::move(outputs.back());
-      outputs.pop_back();
-    }
-    return outputs;
+    return call(*entry.executable, named, arguments.size());
   }
 
  private:
@@ -85,6 +83,27 @@ class CompiledFunction {
     std::shared_ptr<const Graph> traced;
     std::shared_ptr<Executable> executable;
   };
+
+  /// States are handed over, so that their memory may be written over where nobody else holds it.
+  std::vector<Array> call(Executable& executable, std::vector<NamedArray>& named,
+                          std::size_t arguments) const {
+    for (std::size_t i = 0; i < state_.size(); ++i) {
+      named[arguments + i].overwrite = true;
+      const Array handed_over = std::move(*state_[i]);
+    }
+    try {
+      std::vector<Array> outputs = executable.call(named);
+      for (std::size_t i = state_.size(); i-- > 0;) {
+        *state_[i] = std::move(outputs.back());
+        outputs.pop_back();
+      }
+      return outputs;
+    } catch (...) {
+      for (std::size_t i = 0; i < state_.size(); ++i)
+        *state_[i] = std::move(named[arguments + i].array);
+      throw;
+    }
+  }
 
   Entry entry_for(const Signature& signature, std::size_t arguments) {
     const std::lock_guard lock(mutex_);
@@ -152,6 +171,7 @@ class CompiledFunction {
   const ArraysFunction fun_;
   const bool shapeless_;
   const std::vector<Array*> state_;
+  std::mutex state_mutex_;  // held throughout calls that read and write states
   std::mutex mutex_;
   std::vector<Entry> entries_;
 };
@@ -170,6 +190,12 @@ void enable_compile() noexcept {
 
 ArraysFunction compile(const ArraysFunction& fun, bool shapeless,
                        const std::vector<Array*>& state) {
+  for (auto one = state.begin(); one != state.end(); ++one) {
+    const auto place = one - state.begin();
+    require(*one != nullptr, ErrorCode::invalid_argument, "compile: state {} is null", place);
+    require(std::find(state.begin(), one, *one) == one, ErrorCode::invalid_argument,
+            "compile: state {} is named twice", place);
+  }
   const auto compiled = std::make_shared<CompiledFunction>(fun, shapeless, state);
   return [compiled](const std::vector<Array>& arguments) { return (*compiled)(arguments); };
 }
