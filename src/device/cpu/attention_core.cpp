@@ -342,11 +342,18 @@ void sum_split(const AttentionRows& task, AttentionScratch& scratch, std::int64_
 
 void sum_all(const AttentionRows& task, AttentionScratch& scratch) {
   const std::int64_t padded = round_up_to_panel(task.values.features);
-  clear_all(task, scratch.total);
   const Visible all = task.all();
-  for (std::int64_t begin = all.begin / kSplit * kSplit; begin < all.end; begin += kSplit) {
+  const std::int64_t rows = task.heads * task.rows, first = all.begin / kSplit * kSplit;
+  if (first >= all.end) clear_all(task, scratch.total);
+  for (std::int64_t begin = first; begin < all.end; begin += kSplit) {
     sum_split(task, scratch, begin, {begin > all.begin, begin + kSplit < all.end});
-    for (std::int64_t r = 0; r < task.heads * task.rows; ++r) {
+    if (begin == first) {  // joined to nothing, it stays what it is
+      std::copy_n(scratch.split.maximum, rows, scratch.total.maximum);
+      std::copy_n(scratch.split.sum, rows, scratch.total.sum);
+      std::copy_n(scratch.split.output, rows * padded, scratch.total.output);
+      continue;
+    }
+    for (std::int64_t r = 0; r < rows; ++r) {
       join(task.loops, row_of(scratch.total, r, padded), row_of(scratch.split, r, padded), padded);
     }
   }
@@ -379,10 +386,13 @@ void add_sink(const Products& loops, const RowSums& row, float score,
 }
 
 void finish(const RowSums& row, std::int64_t features) noexcept {
-  for (std::int64_t i = 0; i < features; ++i) {
-    // Adding zero makes -0, which only rows with hidden positions can lose on the way, +0 for all.
-    row.output[i] = *row.sum == 0.0f ? 0.0f : row.output[i] / *row.sum + 0.0f;
+  const float sum = *row.sum;
+  if (sum == 0.0f) {
+    std::fill_n(row.output, features, 0.0f);
+    return;
   }
+  // Adding zero makes -0, which only rows with hidden positions can lose on the way, +0 for all.
+  for (std::int64_t i = 0; i < features; ++i) row.output[i] = row.output[i] / sum + 0.0f;
 }
 
 }  // namespace heddle::cpu

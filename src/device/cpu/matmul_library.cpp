@@ -2,8 +2,8 @@
 //
 // oneDNN may choose another order of summation for another number of rows. So that a row's result
 // does not depend on its company, every product is made of tiles that have the same number of rows
-// and lie the same way in the workspace, the last one padded with zeros. b is laid out as these
-// products want it at the beginning of each run, once for all rows.
+// and lie side by side, the last one padded with zeros. b is laid out as these products want it,
+// once for all rows.
 #include <algorithm>
 #include <cstring>
 
@@ -18,7 +18,13 @@ namespace heddle::cpu {
 namespace {
 
 constexpr std::int64_t kTileRows = 32;
-constexpr std::int64_t kTileColumns = 1024;
+// Columns whose part of b a core's second level of caches keeps, for all tiles of rows. They depend
+// on b alone.
+constexpr std::int64_t kLeastTileColumns = 64, kMostTileColumns = 1024;
+constexpr std::int64_t kTileBytes = std::int64_t{1} << 20;
+// With up to so many tiles of rows, and at least so many of columns, each of these lays out its
+// part of b when it wants it: laid out at once, b would be written to memory and read again.
+constexpr std::int64_t kFewRowTiles = 8, kEnoughColumnTiles = 8;
 // Below these, what a call costs outweighs what oneDNN's kernels save.
 constexpr std::int64_t kLeastDepth = 64, kLeastColumns = 64;
 // Slices that can run at once: each has its part of the workspace.
@@ -70,10 +76,11 @@ class LibraryProduct {
  public:
   explicit LibraryProduct(const MatmulShape& shape)
       : shape_(shape),
+        tile_columns_(tile_columns(shape.depth)),
         row_tiles_((shape.rows + kTileRows - 1) / kTileRows),
-        column_tiles_((shape.columns + kTileColumns - 1) / kTileColumns) {
-    const std::int64_t widest = std::min(kTileColumns, shape.columns);
-    const std::int64_t rest = shape.columns % kTileColumns;
+        column_tiles_((shape.columns + tile_columns_ - 1) / tile_columns_) {
+    const std::int64_t widest = std::min(tile_columns_, shape.columns);
+    const std::int64_t rest = shape.columns % tile_columns_;
     products_.emplace_back(shape, widest);
     if (rest > 0 && rest < widest) products_.emplace_back(shape, rest);
     for (const TileProduct& product : products_) {
@@ -81,30 +88,48 @@ class LibraryProduct {
     }
     a_bytes_ = dnnl_aligned(bytes(kTileRows * shape.depth));
     out_bytes_ = dnnl_aligned(bytes(kTileRows * widest));
-    slots_ = std::min(slices(), kMostSlots);
     for (std::size_t i = 0; i < shape.b_batch.size(); ++i) {
       if (shape.b_batch[i] != 0) b_count_ *= shape.batch_shape[i];
     }
+    lays_out_by_tile_ = b_count_ == shape.batch && row_tiles_ <= kFewRowTiles &&
+                        b_count_ * column_tiles_ >= kEnoughColumnTiles;
+    slots_ = std::min(lays_out_by_tile_ ? b_count_ * column_tiles_ : slices(), kMostSlots);
   }
 
   std::size_t workspace_bytes() const {
-    return static_cast<std::size_t>(b_count_) * b_bytes() +
-           static_cast<std::size_t>(slots_) * slot_bytes();
+    const auto slots = static_cast<std::size_t>(slots_);
+    if (lays_out_by_tile_) return slots * (slot_bytes() + products_.front().b_bytes());
+    return static_cast<std::size_t>(b_count_) * b_bytes() + slots * slot_bytes();
   }
 
   void run(const Launch& launch) const {
+    if (lays_out_by_tile_) return run_by_tile(launch);
     lay_out_b(launch);
     std::byte* slots = launch.workspace + static_cast<std::size_t>(b_count_) * b_bytes();
     parallel(launch.team, slots_, 1, [&](std::int64_t begin, std::int64_t end) {
       const OneOpenMpThread one_thread;
       for (std::int64_t slot = begin; slot < end; ++slot) {
         std::byte* workspace = slots + static_cast<std::size_t>(slot) * slot_bytes();
-        for (std::int64_t i = slot; i < slices(); i += slots_) run_slice(launch, i, workspace);
+        for (std::int64_t i = slot; i < slices(); i += slots_) {
+          const std::int64_t tile = i / row_tiles_ % column_tiles_;
+          const std::int64_t batch = i / row_tiles_ / column_tiles_;
+          run_slice(launch, {batch, i % row_tiles_, tile},
+                    laid_out_b(launch, b_matrix(batch), tile), workspace);
+        }
       }
     });
   }
 
  private:
+  struct Slice {
+    std::int64_t batch, row_tile, column_tile;
+  };
+
+  static std::int64_t tile_columns(std::int64_t depth) {
+    const std::int64_t fit = kTileBytes / (2 * depth) / kLeastTileColumns * kLeastTileColumns;
+    return std::clamp(fit, kLeastTileColumns, kMostTileColumns);
+  }
+
   static std::size_t bytes(std::int64_t elements) { return static_cast<std::size_t>(elements) * 2; }
 
   std::int64_t slices() const { return shape_.batch * row_tiles_ * column_tiles_; }
@@ -116,7 +141,7 @@ class LibraryProduct {
            products_.back().b_bytes();
   }
   const TileProduct& product(std::int64_t column) const {
-    const bool widest = column + kTileColumns <= shape_.columns;
+    const bool widest = column + tile_columns_ <= shape_.columns;
     return widest ? products_.front() : products_.back();
   }
   std::byte* laid_out_b(const Launch& launch, std::int64_t matrix, std::int64_t tile) const {
@@ -144,39 +169,62 @@ class LibraryProduct {
     return offset;
   }
 
+  void lay_out(const Launch& launch, std::int64_t matrix, std::int64_t tile, std::byte* to) const {
+    const std::int64_t column = tile * tile_columns_;
+    product(column).lay_out(
+        launch.inputs[1].data + bytes(b_offset(matrix)) + bytes(column * shape_.b_column), to);
+  }
+
   void lay_out_b(const Launch& launch) const {
     parallel(launch.team, b_count_ * column_tiles_, 1, [&](std::int64_t begin, std::int64_t end) {
       const OneOpenMpThread one_thread;
       for (std::int64_t i = begin; i < end; ++i) {
         const std::int64_t matrix = i / column_tiles_, tile = i % column_tiles_;
-        const std::int64_t column = tile * kTileColumns;
-        product(column).lay_out(
-            launch.inputs[1].data + bytes(b_offset(matrix)) + bytes(column * shape_.b_column),
-            laid_out_b(launch, matrix, tile));
+        lay_out(launch, matrix, tile, laid_out_b(launch, matrix, tile));
       }
     });
   }
 
-  void run_slice(const Launch& launch, std::int64_t index, std::byte* workspace) const {
-    const std::int64_t row = index % row_tiles_ * kTileRows;
-    const std::int64_t column_tile = index / row_tiles_ % column_tiles_;
-    const std::int64_t column = column_tile * kTileColumns;
-    const std::int64_t batch = index / row_tiles_ / column_tiles_;
+  void run_by_tile(const Launch& launch) const {
+    const std::size_t b_bytes = products_.front().b_bytes();
+    parallel(launch.team, slots_, 1, [&](std::int64_t begin, std::int64_t end) {
+      const OneOpenMpThread one_thread;
+      for (std::int64_t slot = begin; slot < end; ++slot) {
+        std::byte* b = launch.workspace + static_cast<std::size_t>(slot) * (slot_bytes() + b_bytes);
+        for (std::int64_t i = slot; i < b_count_ * column_tiles_; i += slots_) {
+          const std::int64_t batch = i / column_tiles_, tile = i % column_tiles_;
+          lay_out(launch, b_matrix(batch), tile, b);
+          for (std::int64_t row_tile = 0; row_tile < row_tiles_; ++row_tile) {
+            run_slice(launch, {batch, row_tile, tile}, b, b + b_bytes);
+          }
+        }
+      }
+    });
+  }
+
+  void run_slice(const Launch& launch, const Slice& slice, std::byte* b,
+                 std::byte* workspace) const {
+    const std::int64_t batch = slice.batch, row = slice.row_tile * kTileRows;
+    const std::int64_t column = slice.column_tile * tile_columns_;
     const std::int64_t rows = std::min(kTileRows, shape_.rows - row);
-    const std::int64_t columns = std::min(kTileColumns, shape_.columns - column);
-    const std::byte* a = launch.inputs[0].data + bytes(shape_.a_offset(batch) + row * shape_.a_row);
-    std::byte* b = laid_out_b(launch, b_matrix(batch), column_tile);
+    const std::int64_t columns = std::min(tile_columns_, shape_.columns - column);
+    std::byte* a = launch.inputs[0].data + bytes(shape_.a_offset(batch) + row * shape_.a_row);
     std::byte* out =
         launch.outputs[0].data + bytes((batch * shape_.rows + row) * shape_.columns + column);
 
     std::byte* tile_a = workspace + scratch_bytes_;
     std::byte* tile_out = tile_a + a_bytes_;
     const std::size_t a_row = bytes(shape_.depth), out_row = bytes(columns);
-    for (std::int64_t r = 0; r < rows; ++r) {
-      std::memcpy(tile_a + static_cast<std::size_t>(r) * a_row, a + bytes(r * shape_.a_row), a_row);
+    if (rows == kTileRows && shape_.a_row == shape_.depth) {
+      tile_a = a;
+    } else {
+      for (std::int64_t r = 0; r < rows; ++r) {
+        std::memcpy(tile_a + static_cast<std::size_t>(r) * a_row, a + bytes(r * shape_.a_row),
+                    a_row);
+      }
+      std::memset(tile_a + static_cast<std::size_t>(rows) * a_row, 0,
+                  static_cast<std::size_t>(kTileRows - rows) * a_row);
     }
-    std::memset(tile_a + static_cast<std::size_t>(rows) * a_row, 0,
-                static_cast<std::size_t>(kTileRows - rows) * a_row);
     product(column).run(tile_a, b, tile_out, workspace);
     for (std::int64_t r = 0; r < rows; ++r) {
       std::memcpy(out + bytes(r * shape_.columns), tile_out + static_cast<std::size_t>(r) * out_row,
@@ -185,7 +233,8 @@ class LibraryProduct {
   }
 
   MatmulShape shape_;
-  std::int64_t row_tiles_, column_tiles_, slots_ = 0, b_count_ = 1;
+  std::int64_t tile_columns_, row_tiles_, column_tiles_, slots_ = 0, b_count_ = 1;
+  bool lays_out_by_tile_ = false;
   std::size_t scratch_bytes_ = 0, a_bytes_ = 0, out_bytes_ = 0;
   std::vector<TileProduct> products_;  // for the widest tiles, and for the last if it is narrower
 };

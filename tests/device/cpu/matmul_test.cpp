@@ -134,7 +134,8 @@ TEST_P(MatmulTypes, HowItIsCutDecidesNothing) {
   struct Size {
     std::int64_t rows, depth, columns;
   };
-  for (const Size& s : {Size{1000, 130, 600}, {250, 512, 300}, {40, 70, 1100}, {14, 4096, 70}}) {
+  for (const Size& s :
+       {Size{1000, 130, 600}, {250, 512, 300}, {40, 70, 1100}, {14, 4096, 70}, {40, 2048, 2100}}) {
     for (const bool swap_b : {false, true}) {
       const HostTensor a = random_tensor(GetParam(), {s.rows, s.depth}, 1);
       const HostTensor b =
