@@ -12,8 +12,12 @@
 namespace heddle::cpu {
 
 FloatMatmul::FloatMatmul(const MatmulShape& s, DType type)
-    : shape(s), dtype(type), item_bytes(item_size(type)), loops(&products(isa())) {
-  decode = loops->decode[static_cast<std::size_t>(*stored_type(type))];
+    : shape(s),
+      dtype(type),
+      item_bytes(item_size(type)),
+      stored(*stored_type(type)),
+      loops(&products(isa())) {
+  decode = loops->decode[static_cast<std::size_t>(stored)];
 }
 
 namespace {
@@ -48,68 +52,61 @@ void for_each_part(Team& team, const MatmulShape& shape, std::int64_t row_block,
 
 // ---- f32, f16 and bf16, with float sums
 
-// A task's most rows and columns: b is packed once for so many rows, and a for so many columns. Of
-// the depth a pass takes so many blocks, while a tile's sums stay in the first-level cache. What is
-// packed takes up to 700 KiB, which second-level caches hold.
+// A task's most rows: a block of b is packed once for so many, which read it from the second level
+// of caches. And its most groups of columns, where rows of a must be packed too.
 constexpr std::int64_t kTaskRows = 4 * kRowBlock;
 constexpr std::int64_t kTaskGroups = 4;
-constexpr std::int64_t kPassBlocks = 4;
 // Tasks that can run at once: each has its part of the workspace.
 constexpr std::int64_t kMostSlots = 32;
-// Rows that lie a multiple of so many bytes apart share their places in the caches.
-constexpr std::int64_t kCrowdedStride = 16384;
 
 std::int64_t blocks_of(std::int64_t count, std::int64_t block) {
   return (count + block - 1) / block;
 }
 
-bool is_direct(const FloatMatmul& m) {
-  return m.dtype == DType::f32;
+bool packs_a(const FloatMatmul& m) {
+  return m.dtype != DType::f32 || m.shape.a_depth != 1;
+}
+std::int64_t most_rows(const FloatMatmul& m) {
+  return std::min(kTaskRows, m.shape.rows);
 }
 std::int64_t most_groups(const FloatMatmul& m) {
-  return std::min(kTaskGroups, blocks_of(m.shape.columns, kGroupColumns));
-}
-std::int64_t most_pass_blocks(const FloatMatmul& m) {
-  return std::clamp<std::int64_t>(blocks_of(m.shape.depth, kDepthBlock), 1, kPassBlocks);
+  return packs_a(m) ? std::min(kTaskGroups, blocks_of(m.shape.columns, kGroupColumns)) : 1;
 }
 
 MatmulOperands operands_of(const Launch& launch) {
   return {launch.inputs[0].data, launch.inputs[1].data, launch.outputs[0].data};
 }
 
-/// A slot's memory, in floats.
-struct FloatScratch {
-  float *a, *b, *line, *out;
-  std::int64_t out_stride, pass_blocks;
+/// What a task of one group of columns works in, on its thread's stack: other threads' caches know
+/// nothing of it.
+struct StackScratch {
+  BlockScratch block;
+  alignas(64) float sums[kTaskRows * kGroupColumns];
+};
 
-  static std::int64_t out_floats(const FloatMatmul& m) {
-    if (is_direct(m)) return 0;
-    return std::min(kTaskRows, m.shape.rows) * most_groups(m) * kGroupColumns;
-  }
+/// What a task works in.
+struct FloatScratch {
+  BlockScratch& block;
+  float *a, *sums;
+  std::int64_t sums_stride;
+
   static std::int64_t a_floats(const FloatMatmul& m) {
-    return most_pass_blocks(m) * kRowBlock * kDepthBlock;
+    return packs_a(m) ? most_rows(m) * kDepthBlock : 0;
   }
-  static std::int64_t b_floats(const FloatMatmul& m) {
-    return most_pass_blocks(m) * most_groups(m) * kGroupColumns * kDepthBlock;
+  static std::int64_t sums_floats(const FloatMatmul& m) {
+    return packs_a(m) ? most_rows(m) * most_groups(m) * kGroupColumns : 0;
   }
-  static std::int64_t floats(const FloatMatmul& m) {
-    return a_floats(m) + b_floats(m) + kPanel * kDepthBlock + out_floats(m);
-  }
-  FloatScratch(const FloatMatmul& m, float* memory)
-      : a(memory),
-        b(a + a_floats(m)),
-        line(b + b_floats(m)),
-        out(line + kPanel * kDepthBlock),
-        out_stride(most_groups(m) * kGroupColumns),
-        pass_blocks(most_pass_blocks(m)) {}
+  static std::int64_t floats(const FloatMatmul& m) { return a_floats(m) + sums_floats(m); }
+
+  /// `memory` is `floats` of the workspace.
+  FloatScratch(const FloatMatmul& m, StackScratch& stack, float* memory)
+      : block(stack.block),
+        a(memory),
+        sums(packs_a(m) ? memory + a_floats(m) : stack.sums),
+        sums_stride(most_groups(m) * kGroupColumns) {}
   /// For products of kGroupColumns columns and kRowBlock rows at most.
   explicit FloatScratch(MatmulScratch& one)
-      : a(one.a),
-        b(one.b),
-        line(one.line),
-        out(one.out),
-        out_stride(kGroupColumns),
-        pass_blocks(1) {}
+      : block(one.block), a(one.a), sums(one.sums), sums_stride(kGroupColumns) {}
 };
 
 struct Packed {
@@ -117,37 +114,59 @@ struct Packed {
   std::int64_t stride, panel = 0;
 };
 
-/// Columns of b as a tile reads them, for terms [k, k + depth); into `to` unless they can be read
-/// where they lie.
-Packed pack_b(const FloatMatmul& m, const std::byte* b, const MatmulPart& part, std::int64_t k,
-              std::int64_t depth, float* to, float* line) {
+/// A group of columns of b, for terms [k, k + depth).
+struct GroupBlock {
+  const std::byte* at;
+  std::int64_t k, depth, columns;
+};
+
+GroupBlock block_of(const FloatMatmul& m, const std::byte* b, const MatmulPart& part,
+                    std::int64_t column, std::int64_t k) {
   const MatmulShape& s = m.shape;
-  const auto at = [&](std::int64_t term, std::int64_t column) {
-    return b +
-           (s.b_offset(part.batch) + (k + term) * s.b_depth + (part.column + column) * s.b_column) *
-               static_cast<std::int64_t>(m.item_bytes);
-  };
+  const std::int64_t first =
+      s.b_offset(part.batch) + k * s.b_depth + (part.column + column) * s.b_column;
+  return {.at = b + first * static_cast<std::int64_t>(m.item_bytes),
+          .k = k,
+          .depth = std::min(kDepthBlock, s.depth - k),
+          .columns = std::min(kGroupColumns, part.columns - column)};
+}
+
+bool is_read_in_place(const FloatMatmul& m, const GroupBlock& block, std::int64_t rows) {
+  return m.shape.b_column == 1 && m.dtype == DType::f32 && rows <= kRowsWithoutPacking &&
+         block.columns % kPanel == 0;
+}
+
+/// As a tile reads it; in `to` unless it can be read where it lies.
+Packed pack_b(const FloatMatmul& m, const GroupBlock& block, std::int64_t rows, float* to,
+              float* line) {
+  const MatmulShape& s = m.shape;
+  const auto item = static_cast<std::int64_t>(m.item_bytes);
+  if (is_read_in_place(m, block, rows)) {
+    return {reinterpret_cast<const float*>(block.at), s.b_depth, kPanel};
+  }
   if (s.b_column == 1) {
-    const bool in_place =
-        is_direct(m) && part.rows <= kRowsWithoutPacking && part.columns % kPanel == 0;
-    if (in_place) return {reinterpret_cast<const float*>(at(0, 0)), s.b_depth, kPanel};
-    for (std::int64_t i = 0; i < depth; ++i) {
-      m.decode(at(i, 0), part.columns, to + i * kGroupColumns);
+    if (block.columns == kGroupColumns) {
+      m.loops->decode_group[static_cast<std::size_t>(m.stored)](block.at, s.b_depth * item,
+                                                                block.depth, to);
+      return {to, kGroupColumns, kPanel};
+    }
+    for (std::int64_t i = 0; i < block.depth; ++i) {
+      m.decode(block.at + i * s.b_depth * item, block.columns, to + i * kGroupColumns);
     }
     return {to, kGroupColumns, kPanel};
   }
-  for (std::int64_t first = 0; first < part.columns; first += kPanel) {
-    const std::int64_t columns = std::min(kPanel, part.columns - first);
+  for (std::int64_t first = 0; first < block.columns; first += kPanel) {
+    const std::int64_t columns = std::min(kPanel, block.columns - first);
     for (std::int64_t c = 0; c < columns; ++c) {
-      m.decode(at(0, first + c), depth, line + c * kDepthBlock);
+      m.decode(block.at + (first + c) * s.b_column * item, block.depth, line + c * kDepthBlock);
     }
     std::fill(line + columns * kDepthBlock, line + kPanel * kDepthBlock, 0.0f);
-    m.loops->to_panel(line, kDepthBlock, depth, to + first * kDepthBlock);
+    m.loops->to_panel(line, kDepthBlock, block.depth, to + first * kDepthBlock);
   }
   return {to, kPanel, kPanel * kDepthBlock};
 }
 
-/// Rows of a as floats, for terms [k, k + depth); into `to` unless they can be read where they lie.
+/// Rows of a as floats, for terms [k, k + depth); in `to` unless they can be read where they lie.
 Packed pack_a(const FloatMatmul& m, const std::byte* a, const MatmulPart& part, std::int64_t k,
               std::int64_t depth, float* to, float* line) {
   const MatmulShape& s = m.shape;
@@ -156,75 +175,74 @@ Packed pack_a(const FloatMatmul& m, const std::byte* a, const MatmulPart& part, 
     return a +
            (s.a_offset(part.batch) + (part.row + row) * s.a_row + (k + term) * s.a_depth) * item;
   };
+  if (!packs_a(m)) return {reinterpret_cast<const float*>(at(0, 0)), s.a_row};
   if (s.a_depth == 1) {
-    const bool crowded = s.a_row * item % kCrowdedStride == 0 && part.rows > kRowsWithoutPacking;
-    if (is_direct(m) && !crowded) return {reinterpret_cast<const float*>(at(0, 0)), s.a_row};
     for (std::int64_t r = 0; r < part.rows; ++r) {
       m.decode(at(r, 0), depth, to + r * kDepthBlock);
     }
     return {to, kDepthBlock};
   }
   for (std::int64_t i = 0; i < depth; ++i) {
-    m.decode(at(0, i), part.rows, line);
-    for (std::int64_t r = 0; r < part.rows; ++r) to[r * kDepthBlock + i] = line[r];
+    for (std::int64_t first = 0; first < part.rows; first += kRowBlock) {
+      const std::int64_t rows = std::min(kRowBlock, part.rows - first);
+      m.decode(at(first, i), rows, line);
+      for (std::int64_t r = 0; r < rows; ++r) to[(first + r) * kDepthBlock + i] = line[r];
+    }
   }
   return {to, kDepthBlock};
 }
 
-template <class T>
-void store_halves(const float* from, std::int64_t from_stride, const MatmulPart& task, T* to,
-                  std::int64_t stride) {
-  for (std::int64_t r = 0; r < task.rows; ++r) {
-    for (std::int64_t c = 0; c < task.columns; ++c) {
-      to[r * stride + c] = static_cast<T>(from[r * from_stride + c]);
-    }
+/// A task's results, as floats.
+struct Sums {
+  float* at;
+  std::int64_t stride;
+};
+
+/// The sums of a block's columns, with what `old` holds of earlier blocks.
+void multiply_block(const FloatMatmul& m, const MatmulPart& task, const Packed& a, const Packed& b,
+                    const GroupBlock& block, const Sums& old, const Sums& sums) {
+  for (std::int64_t r = 0; r < task.rows; r += kRowBlock) {
+    m.loops->tile({.x = a.data + r * a.stride,
+                   .x_stride = a.stride,
+                   .rows = std::min(kRowBlock, task.rows - r),
+                   .w = b.data,
+                   .step = b.stride,
+                   .panel = b.panel,
+                   .depth = block.depth,
+                   .columns = block.columns,
+                   .out = sums.at + r * sums.stride,
+                   .out_stride = sums.stride,
+                   .scales = block.k > 0 ? kOnes : nullptr,
+                   .old = old.at + r * old.stride,
+                   .old_stride = old.stride});
   }
 }
 
-/// Adds terms [begin, end), a pass of them, to all sums of a task.
-void multiply_pass(const FloatMatmul& m, const MatmulOperands& operands, const MatmulPart& task,
-                   std::int64_t begin, std::int64_t end, float* out, std::int64_t out_stride,
-                   const FloatScratch& scratch) {
-  Packed groups[kTaskGroups][kPassBlocks], rows_of_a[kPassBlocks];
-  const auto for_each_block = [&](const auto& body) {
-    std::int64_t k = begin;
-    do {  // even a sum of no terms must be written
-      body((k - begin) / kDepthBlock, k, std::min(kDepthBlock, end - k));
-      k += kDepthBlock;
-    } while (k < end);
-  };
-  for (std::int64_t c = 0; c < task.columns; c += kGroupColumns) {
-    MatmulPart group = task;
-    group.column += c;
-    group.columns = std::min(kGroupColumns, task.columns - c);
-    for_each_block([&](std::int64_t block, std::int64_t k, std::int64_t depth) {
-      float* to = scratch.b + (c * scratch.pass_blocks + block * kGroupColumns) * kDepthBlock;
-      groups[c / kGroupColumns][block] = pack_b(m, operands.b, group, k, depth, to, scratch.line);
-    });
-  }
-  for (std::int64_t r = 0; r < task.rows; r += kRowBlock) {
-    MatmulPart rows = task;
-    rows.row += r;
-    rows.rows = std::min(kRowBlock, task.rows - r);
-    for_each_block([&](std::int64_t block, std::int64_t k, std::int64_t depth) {
-      rows_of_a[block] = pack_a(m, operands.a, rows, k, depth,
-                                scratch.a + block * kRowBlock * kDepthBlock, scratch.line);
-    });
+/// A task's sums, in `result` at the end.
+void sum_task(const FloatMatmul& m, const MatmulOperands& operands, const MatmulPart& task,
+              const FloatScratch& scratch, const Sums& result) {
+  // Sums that are added to again and again lie side by side: far from each other, and between those
+  // of other threads, caches and what fetches into them work against it.
+  const Sums near{scratch.sums, scratch.sums_stride};
+  std::int64_t k = 0;
+  do {  // even a sum of no terms must be written
+    const std::int64_t depth = std::min(kDepthBlock, m.shape.depth - k);
+    const Sums& sums = k + kDepthBlock < m.shape.depth ? near : result;
+    const Packed a = pack_a(m, operands.a, task, k, depth, scratch.a, scratch.block.line);
     for (std::int64_t c = 0; c < task.columns; c += kGroupColumns) {
-      for_each_block([&](std::int64_t block, std::int64_t k, std::int64_t depth) {
-        const Packed &a = rows_of_a[block], &b = groups[c / kGroupColumns][block];
-        m.loops->tile({.x = a.data,
-                       .x_stride = a.stride,
-                       .rows = rows.rows,
-                       .w = b.data,
-                       .step = b.stride,
-                       .panel = b.panel,
-                       .depth = depth,
-                       .columns = std::min(kGroupColumns, task.columns - c),
-                       .out = out + r * out_stride + c,
-                       .out_stride = out_stride,
-                       .scales = k > 0 ? kOnes : nullptr});
-      });
+      const GroupBlock block = block_of(m, operands.b, task, c, k);
+      const Packed b = pack_b(m, block, task.rows, scratch.block.b, scratch.block.line);
+      multiply_block(m, task, a, b, block, {near.at + c, near.stride}, {sums.at + c, sums.stride});
+    }
+    k += kDepthBlock;
+  } while (k < m.shape.depth);
+}
+
+template <class T>
+void store_halves(const Sums& from, const MatmulPart& task, T* to, std::int64_t stride) {
+  for (std::int64_t r = 0; r < task.rows; ++r) {
+    for (std::int64_t c = 0; c < task.columns; ++c) {
+      to[r * stride + c] = static_cast<T>(from.at[r * from.stride + c]);
     }
   }
 }
@@ -233,18 +251,16 @@ void multiply_task(const FloatMatmul& m, const MatmulOperands& operands, const M
                    const FloatScratch& scratch) {
   const MatmulShape& s = m.shape;
   const std::int64_t offset = (task.batch * s.rows + task.row) * s.columns + task.column;
-  const std::int64_t stride = is_direct(m) ? s.columns : scratch.out_stride;
-  float* out = is_direct(m) ? reinterpret_cast<float*>(operands.out) + offset : scratch.out;
-  const std::int64_t pass = scratch.pass_blocks * kDepthBlock;
-  std::int64_t k = 0;
-  do {
-    multiply_pass(m, operands, task, k, std::min(k + pass, s.depth), out, stride, scratch);
-    k += pass;
-  } while (k < s.depth);
+  if (m.dtype == DType::f32) {
+    auto* out = reinterpret_cast<float*>(operands.out) + offset;
+    return sum_task(m, operands, task, scratch, {out, s.columns});
+  }
+  const Sums sums{scratch.sums, scratch.sums_stride};
+  sum_task(m, operands, task, scratch, sums);
   if (m.dtype == DType::f16) {
-    store_halves(out, stride, task, reinterpret_cast<f16*>(operands.out) + offset, s.columns);
-  } else if (m.dtype == DType::bf16) {
-    store_halves(out, stride, task, reinterpret_cast<bf16*>(operands.out) + offset, s.columns);
+    store_halves(sums, task, reinterpret_cast<f16*>(operands.out) + offset, s.columns);
+  } else {
+    store_halves(sums, task, reinterpret_cast<bf16*>(operands.out) + offset, s.columns);
   }
 }
 
@@ -260,25 +276,26 @@ namespace {
 /// Tasks as large as they can be while each of a team's threads has enough of them to end with the
 /// others. No result depends on it.
 struct Cut {
-  std::int64_t rows, groups, row_tasks = 0, column_tasks = 0, count = 0;
+  std::int64_t rows = 0, groups, row_tasks = 0, column_tasks = 0, count = 0;
 
-  Cut(const FloatMatmul& m, std::int64_t threads) : rows(kTaskRows), groups(most_groups(m)) {
-    constexpr std::int64_t kTasksEach = 12;
-    set(m.shape);
+  Cut(const FloatMatmul& m, std::int64_t threads) : groups(most_groups(m)) {
+    constexpr std::int64_t kTasksEach = 6;
+    std::int64_t strips = blocks_of(m.shape.rows, kTaskRows);
+    set(m.shape, strips);
     while (count < kTasksEach * threads && (rows > kRowBlock || groups > 1)) {
-      const bool by_rows = rows / kRowBlock >= groups || groups == 1;
-      if (by_rows) {
-        rows = blocks_of(rows / kRowBlock, 2) * kRowBlock;
+      if (rows >= groups * kRowBlock) {
+        ++strips;
       } else {
         groups = blocks_of(groups, 2);
       }
-      set(m.shape);
+      set(m.shape, strips);
     }
   }
 
+  /// Neighbours read the same rows of a.
   MatmulPart task(const MatmulShape& s, std::int64_t i) const {
-    const std::int64_t row = i % row_tasks * rows;
-    const std::int64_t column = i / row_tasks % column_tasks * groups * kGroupColumns;
+    const std::int64_t column = i % column_tasks * groups * kGroupColumns;
+    const std::int64_t row = i / column_tasks % row_tasks * rows;
     return {.batch = i / row_tasks / column_tasks,
             .row = row,
             .rows = std::min(rows, s.rows - row),
@@ -287,11 +304,24 @@ struct Cut {
   }
 
  private:
-  void set(const MatmulShape& s) {
+  void set(const MatmulShape& s, std::int64_t strips) {
+    constexpr std::int64_t kWholeTiles = 12;
+    rows = blocks_of(blocks_of(s.rows, strips), kWholeTiles) * kWholeTiles;
     row_tasks = blocks_of(s.rows, rows);
     column_tasks = blocks_of(s.columns, groups * kGroupColumns);
     count = s.batch * row_tasks * column_tasks;
   }
+};
+
+/// Slots hold neighbouring tasks, and those that are handed out one after the other lie far apart,
+/// as many threads apart as there are: what a processor fetches beyond a task's columns then is the
+/// same thread's next task's, and not what another thread works on.
+struct SlotOrder {
+  std::int64_t count, threads;
+
+  SlotOrder(std::int64_t most, std::int64_t team)
+      : count(most > team ? most / team * team : most), threads(std::min(team, count)) {}
+  std::int64_t slot(std::int64_t i) const { return i % threads * (count / threads) + i / threads; }
 };
 
 struct FloatProduct {
@@ -315,16 +345,19 @@ struct FloatProduct {
     const std::int64_t work = std::min(s.rows, cut.rows) *
                               std::min(s.columns, cut.groups * kGroupColumns) *
                               std::max<std::int64_t>(1, s.depth);
-    const std::int64_t used = std::min(slots, cut.count);
-    const std::int64_t each = blocks_of(cut.count, std::max<std::int64_t>(1, used));
+    const SlotOrder order(std::min(slots, cut.count), launch.team.size());
+    const std::int64_t each = blocks_of(cut.count, order.count);
     const std::int64_t grain =
         std::max<std::int64_t>(1, kChunkWork / std::max<std::int64_t>(1, work * each));
-    parallel(launch.team, used, grain, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t slot = begin; slot < end; ++slot) {
+    parallel(launch.team, order.count, grain, [&](std::int64_t begin, std::int64_t end) {
+      StackScratch stack;
+      for (std::int64_t i = begin; i < end; ++i) {
+        const std::int64_t slot = order.slot(i);
         auto* memory = reinterpret_cast<float*>(launch.workspace);
-        const FloatScratch scratch(matmul, memory + slot * FloatScratch::floats(matmul));
-        for (std::int64_t i = slot; i < cut.count; i += used) {
-          multiply_task(matmul, operands_of(launch), cut.task(s, i), scratch);
+        const FloatScratch scratch(matmul, stack, memory + slot * FloatScratch::floats(matmul));
+        const std::int64_t last = cut.count * (slot + 1) / order.count;
+        for (std::int64_t task = cut.count * slot / order.count; task < last; ++task) {
+          multiply_task(matmul, operands_of(launch), cut.task(s, task), scratch);
         }
       }
     });

@@ -47,17 +47,22 @@ struct FloatMatmul {
   MatmulShape shape;
   DType dtype;
   std::size_t item_bytes;
+  Stored stored;
   void (*decode)(const std::byte*, std::int64_t, float*);
   const Products* loops;
 
   FloatMatmul(const MatmulShape& shape, DType dtype);
 };
 
-struct MatmulScratch {
-  alignas(64) float a[kRowBlock * kDepthBlock];
+struct BlockScratch {
   alignas(64) float b[kGroupColumns * kDepthBlock];
   alignas(64) float line[kPanel * kDepthBlock];
-  alignas(64) float out[kRowBlock * kGroupColumns];
+};
+
+struct MatmulScratch {
+  BlockScratch block;
+  alignas(64) float a[kRowBlock * kDepthBlock];
+  alignas(64) float sums[kRowBlock * kGroupColumns];
 };
 
 void multiply_part(const FloatMatmul& matmul, const MatmulOperands& operands,

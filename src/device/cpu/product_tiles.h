@@ -43,24 +43,34 @@ struct Tile {
   const float* scales;
   bool from_memory = false;  // weights read for the first time
   Upcoming upcoming = {};
+  const float* old = nullptr;  // see TileJob
+  std::int64_t old_stride = 0;
+};
+
+/// Sums that a tile's are added to, times `scales` unless that is null.
+struct OldSums {
+  const float* at;
+  std::int64_t stride;
+  const float* scales;
 };
 
 template <int R, int P>
 inline void store_sums(const F32x16 (&sums)[R][P], float* out, std::int64_t out_stride,
-                       std::int64_t columns, const float* scales) {
+                       std::int64_t columns, const OldSums& old) {
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 4
     for (int p = 0; p < P; ++p) {
       float* to = out + r * out_stride + p * kPanel;
+      const float* from = old.at + r * old.stride + p * kPanel;
       const std::int64_t n = smaller(columns - p * kPanel, kPanel);
+      F32x16 sum = sums[r][p];
       if (n == kPanel) {
-        store16(to,
-                scales ? multiply_add(load16(to), broadcast(scales[r]), sums[r][p]) : sums[r][p]);
+        if (old.scales) sum = multiply_add(load16(from), broadcast(old.scales[r]), sum);
+        store16(to, sum);
       } else {
-        const F32x16 old = scales ? load_first(to, n) : zeros();
-        store_first(to, scales ? multiply_add(old, broadcast(scales[r]), sums[r][p]) : sums[r][p],
-                    n);
+        if (old.scales) sum = multiply_add(load_first(from, n), broadcast(old.scales[r]), sum);
+        store_first(to, sum, n);
       }
     }
   }
@@ -92,8 +102,12 @@ void sum_tile(const Tile<W>& t, std::int64_t row, std::int64_t first_panel) {
       for (int p = 0; p < P; ++p) sums[r][p] = W::multiply_add(value, weights[p], sums[r][p]);
     }
   }
+  const float* old = t.old ? t.old : t.out;
+  const std::int64_t old_stride = t.old ? t.old_stride : t.out_stride;
   store_sums<R, P>(sums, t.out + row * t.out_stride + first_panel * kPanel, t.out_stride,
-                   t.columns - first_panel * kPanel, t.scales ? t.scales + row : nullptr);
+                   t.columns - first_panel * kPanel,
+                   {old + row * old_stride + first_panel * kPanel, old_stride,
+                    t.scales ? t.scales + row : nullptr});
 }
 
 template <class W, int R>

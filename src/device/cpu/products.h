@@ -48,9 +48,10 @@ struct ProductJob {
   std::int64_t out_stride;
 };
 
-/// out[r][c] = scales[r] * out[r][c] + sum over k < depth of x[r][k] * w[k][c], where column c of
-/// row k is at w + k * step + (c / 16) * panel + c % 16. Without `scales`, out's old values are not
-/// read. w must be readable up to whole panels; the sum is one chain.
+/// out[r][c] = scales[r] * old[r][c] + sum over k < depth of x[r][k] * w[k][c], where column c of
+/// row k is at w + k * step + (c / 16) * panel + c % 16. Without `scales`, old values are not read;
+/// without `old`, they are what `out` holds. w must be readable up to whole panels; the sum is one
+/// chain.
 struct TileJob {
   const float* x;
   std::int64_t x_stride;
@@ -62,6 +63,8 @@ struct TileJob {
   float* out;
   std::int64_t out_stride;
   const float* scales;
+  const float* old = nullptr;
+  std::int64_t old_stride = 0;
 };
 
 // Rows that share their part of the first and second level of caches: with what is made of both
@@ -95,6 +98,9 @@ struct Products {
   void (*tile)(const TileJob&);
   /// Makes `count` floats of stored elements, and zeros up to the next multiple of 16.
   void (*decode[kStoredCount])(const std::byte* from, std::int64_t count, float* to);
+  /// The same of `rows` rows of kGroupColumns elements, `stride` bytes apart, side by side.
+  void (*decode_group[kStoredCount])(const std::byte* from, std::int64_t stride, std::int64_t rows,
+                                     float* to);
   /// panel[c * 16 + r] = rows[r * stride + c] for 16 rows and columns rounded up to 16.
   void (*to_panel)(const float* rows, std::int64_t stride, std::int64_t columns, float* panel);
   void (*softmax)(SoftmaxRow&);

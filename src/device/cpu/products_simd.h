@@ -6,8 +6,18 @@
 namespace heddle::cpu::HEDDLE_SIMD {
 
 void tile(const TileJob& job) {
-  sum_all_rows<StoredF32>({job.x, job.x_stride, job.w, job.step, job.panel, job.depth, job.columns,
-                           job.out, job.out_stride, job.scales},
+  sum_all_rows<StoredF32>({.x = job.x,
+                           .x_stride = job.x_stride,
+                           .w = job.w,
+                           .step = job.step,
+                           .panel = job.panel,
+                           .steps = job.depth,
+                           .columns = job.columns,
+                           .out = job.out,
+                           .out_stride = job.out_stride,
+                           .scales = job.scales,
+                           .old = job.old,
+                           .old_stride = job.old_stride},
                           job.rows);
 }
 
@@ -19,6 +29,25 @@ void decode(const std::byte* from, std::int64_t count, float* to) {
   std::int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) store16(to + i, W::load(elements + i));
   if (i < count) store16(to + i, W::load_first(elements + i, count - i));
+}
+
+template <class W>
+void decode_group(const std::byte* from, std::int64_t stride, std::int64_t rows, float* to) {
+  // What processors fetch by themselves ends with a page, and rows are often in pages of their own.
+  constexpr std::int64_t kRowsAhead = 8, kLine = 64;
+  constexpr auto kBytes = static_cast<std::int64_t>(sizeof(typename W::Element)) * kGroupColumns;
+  for (std::int64_t r = 0; r < rows; ++r, from += stride, to += kGroupColumns) {
+    const auto* elements = reinterpret_cast<const typename W::Element*>(from);
+    F32x16 row[kGroupPanels];
+#pragma GCC unroll 4
+    for (int p = 0; p < kGroupPanels; ++p) row[p] = W::load(elements + p * kPanel);
+#pragma GCC unroll 4
+    for (int p = 0; p < kGroupPanels; ++p) store16(to + p * kPanel, row[p]);
+#pragma GCC unroll 4
+    for (std::int64_t at = 0; at < kBytes; at += kLine) {
+      __builtin_prefetch(from + kRowsAhead * stride + at);
+    }
+  }
 }
 
 void to_panel(const float* rows, std::int64_t stride, std::int64_t columns, float* panel) {
@@ -79,6 +108,7 @@ const Products kProducts = {
     {dots<StoredF32>, dots<StoredF16>, dots<StoredBf16>},
     tile,
     {decode<StoredF32>, decode<StoredF16>, decode<StoredBf16>},
+    {decode_group<StoredF32>, decode_group<StoredF16>, decode_group<StoredBf16>},
     to_panel,
     softmax,
     blend,
