@@ -8,9 +8,8 @@
 namespace heddle::nn {
 
 Array product(const Array& x, const Array& weight) {
-  const bool in_f32 = x.dtype() == DType::f32 && weight.dtype() == DType::f32;
-  if (in_f32 || is_block(weight.dtype())) return linear(x, weight);
-  return matmul(x, transpose(weight));
+  // What trains is read as it lies, which products of many rows by matmul do best.
+  return is_block(weight.dtype()) ? linear(x, weight) : matmul(x, transpose(weight));
 }
 
 namespace {
