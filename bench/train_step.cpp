@@ -9,30 +9,90 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <map>
 #include <random>
 #include <string>
 
-#include "fable_step.h"
+#include "examples/fable/model.h"
+#include "heddle/compile.h"
+#include "heddle/gguf.h"
 #include "heddle/io.h"
 #include "heddle/observe.h"
 #include "heddle/ops.h"
+#include "heddle/optimizers.h"
 #include "measure.h"
 
 namespace heddle::bench {
 namespace {
 
-std::vector<Array> random_batch(std::int64_t vocabulary) {
-  std::mt19937 random(7);
-  std::vector<std::int32_t> tokens, targets;
-  for (std::int64_t i = 0; i < kSequences * kTokens; ++i) {
-    tokens.push_back(static_cast<std::int32_t>(random() % static_cast<std::uint32_t>(vocabulary)));
-    targets.push_back(static_cast<std::int32_t>(random() % static_cast<std::uint32_t>(vocabulary)));
+constexpr int kSequences = 16, kTokens = 128;
+
+/// Of the shape and with the weights of the bundled file, in f32.
+fable::Model read_model(const std::filesystem::path& path) {
+  const gguf::File file = gguf::File::open(path);
+  const auto number = [&](const char* key) {
+    return static_cast<int>(file.metadata().get_int(std::string("qwen2.") + key));
+  };
+  const auto real = [&](const char* key) {
+    return static_cast<float>(file.metadata().get_float(std::string("qwen2.") + key));
+  };
+  fable::Model model({.n_vocab = number("vocab_size"),
+                      .n_embd = number("embedding_length"),
+                      .n_layer = number("block_count"),
+                      .n_head = number("attention.head_count"),
+                      .n_head_kv = number("attention.head_count_kv"),
+                      .n_ff = number("feed_forward_length"),
+                      .n_ctx = number("context_length"),
+                      .rms_eps = real("attention.layer_norm_rms_epsilon"),
+                      .rope_base = real("rope.freq_base")},
+                     1);
+  ArrayMap weights;
+  for (const gguf::Tensor& tensor : file.tensors()) {
+    const Array stored = Array::from_bytes({tensor.dtype, tensor.shape}, tensor.data);
+    weights.emplace(tensor.name, astype(stored, DType::f32));
   }
-  return {Array(tokens, {kSequences, kTokens}), Array(targets, {kSequences, kTokens})};
+  nn::load_parameters(model, weights);
+  eval(model);
+  return model;
 }
+
+/// Tokens, and those to come.
+Array random_batch(int vocabulary) {
+  std::mt19937 random(7);
+  std::vector<std::int32_t> tokens;
+  for (int i = 0; i < kSequences * (kTokens + 1); ++i)
+    tokens.push_back(static_cast<std::int32_t>(random() % static_cast<unsigned>(vocabulary)));
+  return {tokens, {kSequences, kTokens + 1}};
+}
+
+auto loss_and_gradients(const fable::Model& model, const Array& batch) {
+  return value_and_grad([](const fable::Model& m, const Array& tokens) { return m.loss(tokens); },
+                        model, batch);
+}
+
+/// AdamW, on gradients clipped to a norm of 1.
+struct Training {
+  fable::Model model;
+  optim::AdamW optimizer{1e-3, {.weight_decay = 0.01, .bias_correction = true}};
+  ArraysFunction step;  // (batch) -> loss
+
+  explicit Training(fable::Model m) : model(std::move(m)) {
+    optimizer.init(model);
+    eval(model, optimizer);
+    step = compile(
+        [this](const std::vector<Array>& batch) {
+          const auto [loss, gradients] = loss_and_gradients(model, batch[0]);
+          optimizer.update(model, optim::clip_grad_norm(gradients, 1.0).first);
+          return std::vector<Array>{loss};
+        },
+        false, nn::state_of(model, optimizer));
+  }
+  Training(const Training&) = delete;  // the step knows where it lies
+  Training& operator=(const Training&) = delete;
+};
 
 /// Of the memory that was resident, in MiB.
 double peak_mib() {
@@ -43,29 +103,24 @@ double peak_mib() {
   return 0;
 }
 
-void write_example(const Fable& fable, const std::vector<Array>& batch, const std::string& file) {
-  const auto loss = [&](const Weights& weights) {
-    return fable_loss(fable.shape, weights, batch[0], batch[1]);
-  };
-  const auto [value, gradients] = value_and_grad(loss, fable.weights);
-  ArrayMap arrays;
-  for (const auto& [name, weight] : fable.weights) arrays.emplace(name, weight);
-  for (const auto& [name, gradient] : gradients) arrays.emplace("gradient." + name, gradient);
-  arrays.emplace("tokens", batch[0]);
-  arrays.emplace("targets", batch[1]);
-  arrays.emplace("loss", value);
+void write_example(const fable::Model& model, const Array& batch, const std::string& file) {
+  const auto [loss, gradients] = loss_and_gradients(model, batch);
+  ArrayMap arrays{{"tokens", batch}, {"loss", loss}};
+  for (const auto& [name, weight] : nn::parameters(model)) arrays.emplace(name, weight);
+  for (const auto& [name, gradient] : nn::parameters(gradients))
+    arrays.emplace("gradient." + name, gradient);
   save_safetensors(file, arrays,
-                   {{"layers", std::to_string(fable.shape.layers)},
-                    {"heads", std::to_string(fable.shape.heads)},
-                    {"kv_heads", std::to_string(fable.shape.kv_heads)},
-                    {"eps", fmt::format("{}", fable.shape.eps)},
-                    {"rope_base", fmt::format("{}", fable.shape.rope_base)}});
+                   {{"layers", std::to_string(model.shape.n_layer)},
+                    {"heads", std::to_string(model.shape.n_head)},
+                    {"kv_heads", std::to_string(model.shape.n_head_kv)},
+                    {"eps", fmt::format("{}", model.shape.rms_eps)},
+                    {"rope_base", fmt::format("{}", model.shape.rope_base)}});
 }
 
-void serve(const ArraysFunction& step, const std::vector<Array>& batch) {
+void serve(const ArraysFunction& step, const Array& batch) {
   for (std::string line; std::getline(std::cin, line);) {
     float loss = 0;
-    const double took = seconds([&] { loss = step(batch)[0].item<float>(); });
+    const double took = seconds([&] { loss = step({batch})[0].item<float>(); });
     fmt::print("{} {}\n", took, loss);
     std::fflush(stdout);
   }
@@ -107,16 +162,16 @@ class Costs final : public Observer {
   std::map<std::string, Sum> sums_;
 };
 
-void profile(const ArraysFunction& step, const std::vector<Array>& batch) {
+void profile(const ArraysFunction& step, const Array& batch) {
   constexpr int kRuns = 11;
-  step(batch);
+  step({batch});
   std::vector<double> times;
-  for (int i = 0; i < kRuns; ++i) times.push_back(seconds([&] { step(batch); }));
+  for (int i = 0; i < kRuns; ++i) times.push_back(seconds([&] { step({batch}); }));
   fmt::print("{:.2f} ms a step, peak {:.1f} MiB\n", 1e3 * median(times), peak_mib());
   const auto costs = std::make_shared<Costs>();
   {
     const ObserveScope scope(costs);
-    for (int i = 0; i < kRuns; ++i) step(batch);
+    for (int i = 0; i < kRuns; ++i) step({batch});
   }
   costs->print(kRuns);
 }
@@ -130,10 +185,9 @@ int main(int count, char** arguments) {
     fmt::print("usage: train_step MODEL [FILE]\n");
     return 2;
   }
-  const Fable fable = read_fable(arguments[1]);
-  const auto batch = random_batch(fable.weights.at("token_embd.weight").shape(0));
-  if (count > 2) write_example(fable, batch, arguments[2]);
-  Training training(fable);
-  const heddle::ArraysFunction step = training_step(training);
-  count > 2 ? serve(step, batch) : profile(step, batch);
+  const fable::Model model = read_model(arguments[1]);
+  const heddle::Array batch = random_batch(model.shape.n_vocab);
+  if (count > 2) write_example(model, batch, arguments[2]);
+  Training training(model);
+  count > 2 ? serve(training.step, batch) : profile(training.step, batch);
 }

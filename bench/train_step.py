@@ -109,7 +109,8 @@ class Theirs:
         self.expected = {n.removeprefix("gradient."): t for n, t in tensors.items() if n.startswith("gradient.")}
         weights = {name: tensors[name].requires_grad_() for name in self.expected}
         self.expected_loss = tensors["loss"].item()
-        self.batch = tensors["tokens"].long(), tensors["targets"].long()
+        tokens = tensors["tokens"].long()
+        self.batch = tokens[:, :-1], tokens[:, 1:]
         self.model = Fable(weights, about, self.batch[0].shape[1])
         self.weights = list(weights.values())
         self.optimiser = torch.optim.AdamW(self.weights, lr=1e-3, weight_decay=0.01)

@@ -8,11 +8,8 @@
 namespace heddle::nn {
 
 Array product(const Array& x, const Array& weight) {
-  if (is_block(weight.dtype())) return linear(x, weight);
-  const DType dtype = promote_types(x.dtype(), weight.dtype());
-  // `linear` reads weights as they lie, but sums in f32.
-  if (dtype == DType::f64 || !is_floating(x.dtype())) return matmul(x, transpose(weight));
-  return astype(linear(x, weight), dtype);
+  // What trains is read as it lies, which products of many rows by matmul do best.
+  return is_block(weight.dtype()) ? linear(x, weight) : matmul(x, transpose(weight));
 }
 
 namespace {

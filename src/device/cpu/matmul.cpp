@@ -166,6 +166,28 @@ Packed pack_b(const FloatMatmul& m, const GroupBlock& block, std::int64_t rows, 
   return {to, kPanel, kPanel * kDepthBlock};
 }
 
+/// Rows that lie across, each term's side by side, put along, kPanel of them and of the terms at a
+/// time. at(row, term) is where an element lies; `line` has room for two panels of kPanel.
+template <class At>
+void pack_across(const FloatMatmul& m, const At& at, std::int64_t rows, std::int64_t depth,
+                 float* to, float* line) {
+  float* turned = line + kPanel * kPanel;
+  for (std::int64_t first = 0; first < rows; first += kPanel) {
+    const std::int64_t count = std::min(kPanel, rows - first);
+    for (std::int64_t k = 0; k < depth; k += kPanel) {
+      const std::int64_t terms = std::min(kPanel, depth - k);
+      for (std::int64_t t = 0; t < terms; ++t) {
+        m.decode(at(first, k + t), count, line + t * kPanel);
+      }
+      std::fill(line + terms * kPanel, turned, 0.0f);
+      m.loops->to_panel(line, kPanel, kPanel, turned);
+      for (std::int64_t r = 0; r < count; ++r) {
+        std::copy_n(turned + r * kPanel, kPanel, to + (first + r) * kDepthBlock + k);
+      }
+    }
+  }
+}
+
 /// Rows of a as floats, for terms [k, k + depth); in `to` unless they can be read where they lie.
 Packed pack_a(const FloatMatmul& m, const std::byte* a, const MatmulPart& part, std::int64_t k,
               std::int64_t depth, float* to, float* line) {
@@ -182,13 +204,7 @@ Packed pack_a(const FloatMatmul& m, const std::byte* a, const MatmulPart& part, 
     }
     return {to, kDepthBlock};
   }
-  for (std::int64_t i = 0; i < depth; ++i) {
-    for (std::int64_t first = 0; first < part.rows; first += kRowBlock) {
-      const std::int64_t rows = std::min(kRowBlock, part.rows - first);
-      m.decode(at(first, i), rows, line);
-      for (std::int64_t r = 0; r < rows; ++r) to[(first + r) * kDepthBlock + i] = line[r];
-    }
-  }
+  pack_across(m, at, part.rows, depth, to, line);
   return {to, kDepthBlock};
 }
 
