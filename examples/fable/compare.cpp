@@ -22,10 +22,8 @@ struct Passage {
 
 Passage passage_of(const Fable& fable) {
   if (fable.request.empty()) {
-    // How often plain stories come, and what they begin with, is not the style of stories.
-    const std::string before = kEndOfText;
-    return {before + fable.story + kEndOfText, before.size() + fable.story.find(' '),
-            before.size() + fable.story.size()};
+    // How stories begin where nothing was said is not their style.
+    return {fable.story + kEndOfText, fable.story.find(' '), fable.story.size()};
   }
   const std::string before = request_text(fable);
   return {before + fable.story + kTurnEnd, before.size(), before.size() + fable.story.size()};

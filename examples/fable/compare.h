@@ -15,8 +15,8 @@ struct HeldOutLoss {
   double per_byte() const { return nats / static_cast<double>(bytes); }
 };
 
-/// Of `stories` fables of a seed: on request, in ChatML, every second one; the others as plain text
-/// after an end-of-text token, from their second word on. Throws io for what is no model.
+/// Of `stories` fables of a seed: on request, in ChatML, every second one; the others as plain
+/// text, from their second word on. Throws io for what is no model.
 HeldOutLoss held_out_loss(const std::filesystem::path& model, std::uint64_t seed, int stories);
 
 }  // namespace fable
