@@ -20,10 +20,13 @@ struct Passage {
   std::size_t begin, end;
 };
 
-Passage passage_of(const Fable& fable) {
+/// `follows`: a fable told unasked comes after another text.
+Passage passage_of(const Fable& fable, bool follows) {
   if (fable.request.empty()) {
+    const std::string before = follows ? kEndOfText : "";
     // How stories begin where nothing was said is not their style.
-    return {fable.story + kEndOfText, fable.story.find(' '), fable.story.size()};
+    return {before + fable.story + kEndOfText, before.size() + fable.story.find(' '),
+            before.size() + fable.story.size()};
   }
   const std::string before = request_text(fable);
   return {before + fable.story + kTurnEnd, before.size(), before.size() + fable.story.size()};
@@ -79,7 +82,7 @@ HeldOutLoss held_out_loss(const std::filesystem::path& model, std::uint64_t seed
     Random random = Random::of(seed, static_cast<std::uint64_t>(Purpose::held_out),
                                static_cast<std::uint64_t>(i));
     const Fable fable = i % 2 == 0 ? write_fable_on_request(random) : write_fable_unasked(random);
-    judge.add(passage_of(fable), loss);
+    judge.add(passage_of(fable, i % 4 == 3), loss);
     loss.grammar_nats += fable.nats;
   }
   return loss;

@@ -16,7 +16,8 @@ struct HeldOutLoss {
 };
 
 /// Of `stories` fables of a seed: on request, in ChatML, every second one; the others as plain
-/// text, from their second word on. Throws io for what is no model.
+/// text, from their second word on, half of them behind the end of another text. Throws io for what
+/// is no model.
 HeldOutLoss held_out_loss(const std::filesystem::path& model, std::uint64_t seed, int stories);
 
 }  // namespace fable

@@ -65,6 +65,10 @@ Array Corpus::rows(Purpose purpose, std::int64_t first_row, int rows, int length
 void Corpus::append_row(Random random, std::size_t length, std::vector<TokenId>& ids) const {
   const std::size_t end = ids.size() + length;
   const bool is_conversation = random.below(2) == 1;
+  // What is told unasked may begin a text, or come after another.
+  const bool follows = !is_conversation && random.below(2) == 1;
+  if (follows)
+    ids.push_back(tokenizer_.encode(kEndOfText, {.add_special = false, .parse_special = true})[0]);
   while (ids.size() < end) {
     const std::string text = is_conversation ? conversation_text(write_fable_on_request(random))
                                              : write_fable_unasked(random).story + kEndOfText;
