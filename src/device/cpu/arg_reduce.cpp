@@ -1,11 +1,14 @@
 // arg_reduce: where the largest or smallest elements along an axis are.
 #include <algorithm>
 #include <complex>
-#include <cstring>
+#include <span>
+#include <type_traits>
 
 #include "device/cpu/block_io.h"
 #include "device/cpu/kernel.h"
 #include "device/cpu/lines.h"
+#include "device/cpu/prefetch.h"
+#include "device/cpu/row_ops.h"
 #include "device/cpu/types.h"
 
 namespace heddle::cpu {
@@ -34,6 +37,7 @@ struct Finder {
   /// One line whose elements lie side by side, dealt out to lanes; of equals, the first wins again
   /// when the lanes meet.
   void along(const Launch& launch, std::int64_t line) const {
+    if constexpr (std::is_same_v<T, float>) return along_floats(launch, line);
     constexpr std::int64_t kLanes = 16;
     BlockBuffer scratch;
     T best[kLanes];
@@ -53,6 +57,32 @@ struct Finder {
       if (beats<kLargest>(best[l], best[first]) || (equal && index[l] < index[first])) first = l;
     }
     launch.outputs[0].as<std::uint32_t>()[line] = index[first];
+  }
+
+  /// By the best of each block; where it is in its block is looked up at the end.
+  void along_floats(const Launch& launch, std::int64_t line) const {
+    const FloatFold& fold = kLargest ? row_ops().largest : row_ops().smallest;
+    BlockBuffer scratch;
+    const auto block = [&](std::int64_t i) {
+      const std::int64_t n = std::min(kBlock, lines.length - i);
+      return std::span(source.floats(launch.inputs[0].data, lines.at(line, i), n, scratch),
+                       static_cast<std::size_t>(n));
+    };
+    float best = 0;
+    std::int64_t where = 0;
+    for (std::int64_t i = 0; i < lines.length; i += kBlock) {
+      const std::span<const float> x = block(i);
+      if (source.in_place())
+        prefetch_later(x.data() + 4 * kBlock, static_cast<std::int64_t>(x.size_bytes()));
+      const float of_block = fold.block(x.data(), static_cast<std::int64_t>(x.size()));
+      if (i > 0 && !beats<kLargest>(of_block, best)) continue;
+      best = of_block;
+      where = i;
+    }
+    const auto is_best = [&](float x) { return x == best || (x != x && best != best); };
+    const std::span<const float> x = block(where);
+    launch.outputs[0].as<std::uint32_t>()[line] =
+        static_cast<std::uint32_t>(where + (std::ranges::find_if(x, is_best) - x.begin()));
   }
 
   /// Elements i, i + 1, ... of a line against the best of their lanes.

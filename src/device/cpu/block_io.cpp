@@ -31,6 +31,23 @@ const void* BlockSource::load(const std::byte* base, std::int64_t begin, std::in
 BlockSink::BlockSink(DType dtype)
     : item_(item_size(dtype)), narrow_(is_half(dtype) ? narrow_function(dtype) : nullptr) {}
 
+BlockSink BlockSink::of_output(const TensorSpec& output) {
+  BlockSink sink(output.dtype);
+  const std::int64_t most = kStreamedBytes / static_cast<std::int64_t>(sink.item_);
+  if (elements(output.shape) >= most) sink.stream_ = row_ops().stream;
+  return sink;
+}
+
+void BlockSink::put(const void* computed, std::byte* to, std::int64_t n) const {
+  const std::int64_t bytes = n * static_cast<std::int64_t>(item_);
+  if (!narrow_) return stream_(computed, to, bytes);
+  const auto* floats = static_cast<const float*>(computed);
+  if (!stream_) return narrow_(floats, to, n);
+  alignas(64) std::byte halves[kBlock * 2];
+  narrow_(floats, halves, n);
+  stream_(halves, to, bytes);
+}
+
 void allow_in_place(KernelTraits& traits, std::size_t output, const OperandSpec& output_spec,
                     std::span<const OperandSpec> inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {

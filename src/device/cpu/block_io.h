@@ -8,6 +8,7 @@
 #include "device/cpu/convert.h"
 #include "device/cpu/kernel.h"
 #include "device/cpu/row_ops.h"
+#include "device/cpu/streaming.h"
 #include "device/cpu/strided.h"
 
 namespace heddle::cpu {
@@ -55,26 +56,30 @@ class BlockSink {
  public:
   BlockSink() = default;
   explicit BlockSink(DType dtype);
+  /// Of an output whose elements are each stored once: those that are beyond the caches are
+  /// streamed, which takes a StreamFence.
+  static BlockSink of_output(const TensorSpec& output);
 
-  /// Where to compute elements [begin, ...): in place, or else in `scratch`, for `store` to
-  /// convert.
+  /// Where to compute elements [begin, begin + n), n <= kBlock: in place, or else in `scratch`, for
+  /// `store` to convert.
   void* target(std::byte* base, std::int64_t begin, BlockBuffer& scratch) const {
-    return narrow_ ? scratch.bytes : base + begin * static_cast<std::int64_t>(item_);
+    return in_place() ? base + begin * static_cast<std::int64_t>(item_) : scratch.bytes;
   }
   float* float_target(std::byte* base, std::int64_t begin, BlockBuffer& scratch) const {
     return static_cast<float*>(target(base, begin, scratch));
   }
   void store(const void* computed, std::byte* base, std::int64_t begin, std::int64_t n) const {
-    if (narrow_) {
-      narrow_(static_cast<const float*>(computed), base + begin * static_cast<std::int64_t>(item_),
-              n);
-    }
+    if (!in_place()) put(computed, base + begin * static_cast<std::int64_t>(item_), n);
   }
-  bool in_place() const noexcept { return !narrow_; }
+  bool in_place() const noexcept { return !narrow_ && !stream_; }
+  bool streams() const noexcept { return stream_ != nullptr; }
 
  private:
+  void put(const void* computed, std::byte* to, std::int64_t n) const;
+
   std::size_t item_ = 0;
   NarrowFunction narrow_ = nullptr;  // of half types only
+  void (*stream_)(const void* from, void* to, std::int64_t bytes) = nullptr;
 };
 
 /// Aliases of output `output` over each input in `inputs` that holds as many bytes, contiguously.

@@ -21,21 +21,25 @@ struct Elementwise {
   std::array<BlockSource, kMostOperands> sources;
   std::size_t operands = 0;
   BlockSink sink;
-  bool in_place = true;  // nothing needs a scratch block
+  std::int64_t item = 0;  // of the output
+  bool in_place = true;   // elements are computed as they lie
 
   void chunk(const Launch& launch, std::int64_t begin, std::int64_t end) const {
-    if (in_place) {
-      std::array<const void*, kMostOperands> in{};
-      for (std::size_t i = 0; i < operands; ++i)
-        in[i] = sources[i].at(launch.inputs[i].data, begin);
-      BlockBuffer unused;
-      return function(in.data(), sink.target(launch.outputs[0].data, begin, unused), end - begin);
-    }
-    blocks(launch, begin, end);
+    if (!in_place || (sink.streams() && !overwrites(launch))) return blocks(launch, begin, end);
+    std::array<const void*, kMostOperands> in{};
+    for (std::size_t i = 0; i < operands; ++i) in[i] = sources[i].at(launch.inputs[i].data, begin);
+    function(in.data(), launch.outputs[0].data + begin * item, end - begin);
   }
 
  private:
+  /// What was just read is in a cache already.
+  bool overwrites(const Launch& launch) const {
+    return std::ranges::any_of(
+        launch.inputs, [&](const Operand& input) { return input.data == launch.outputs[0].data; });
+  }
+
   void blocks(const Launch& launch, std::int64_t begin, std::int64_t end) const {
+    const StreamFence fence;
     std::array<BlockBuffer, kMostOperands> scratch;
     std::array<const void*, kMostOperands> in{};
     BlockBuffer out_scratch;
@@ -45,8 +49,9 @@ struct Elementwise {
       const std::int64_t n = std::min(kBlock, end - begin);
       in[i] = sources[i].load(launch.inputs[i].data, begin, n, scratch[i]);
     }
-    for (std::int64_t at = begin; at < end; at += kBlock) {
-      const std::int64_t n = std::min(kBlock, end - at);
+    const std::int64_t step = sink.streams() ? kStreamedAtOnce : kBlock;
+    for (std::int64_t at = begin; at < end; at += step) {
+      const std::int64_t n = std::min(step, end - at);
       for (std::size_t i = 0; i < operands; ++i) {
         if (sources[i].uniform()) continue;
         in[i] = sources[i].load(launch.inputs[i].data, at, n, scratch[i]);
@@ -66,8 +71,9 @@ Prepared make_elementwise(const PrepareArgs& args, BlockFunction function) {
   Elementwise kernel;
   kernel.function = std::move(function);
   kernel.operands = args.inputs.size();
-  kernel.sink = BlockSink(output.spec.dtype);
-  kernel.in_place = kernel.sink.in_place();
+  kernel.sink = BlockSink::of_output(output.spec);
+  kernel.item = static_cast<std::int64_t>(item_size(output.spec.dtype));
+  kernel.in_place = !is_half(output.spec.dtype);
   for (std::size_t i = 0; i < args.inputs.size(); ++i) {
     kernel.sources[i] = BlockSource(args.inputs[i], shape);
     kernel.in_place = kernel.in_place && kernel.sources[i].in_place();

@@ -26,12 +26,13 @@ struct Lines {
   std::int64_t count() const { return outer * inner; }
   /// Where element `i` of the first line of outer index `o` is.
   std::int64_t at(std::int64_t o, std::int64_t i) const { return (o * length + i) * inner; }
-  std::int64_t bundles() const { return outer * bundles_across(); }
   std::int64_t bundle_width() const { return inner < kManyLines ? kBundle : kWidestBundle; }
   std::int64_t bundles_across() const { return (inner + bundle_width() - 1) / bundle_width(); }
+  std::int64_t outer_that_count(std::int64_t extent) const {
+    return extent < 0 || outer_per_row == 0 ? outer : std::min(outer, extent * outer_per_row);
+  }
   std::int64_t bundles_that_count(std::int64_t extent) const {
-    if (extent < 0 || outer_per_row == 0) return bundles();
-    return std::min(outer, extent * outer_per_row) * bundles_across();
+    return outer_that_count(extent) * bundles_across();
   }
   bool honours_extent() const { return outer_per_row > 0; }
 };

@@ -34,41 +34,64 @@ HWY_INLINE HWY_ATTR FloatVec power_of_two(hn::VFromD<hn::RebindToSigned<FloatTag
   return hn::BitCast(FloatTag(), hn::ShiftLeft<23>(hn::Add(n, hn::Set(di, 127))));
 }
 
-// e^x = 2^n e^r with |r| <= ln(2)/2. ln 2 is split so that n times its high part is exact; the
-// polynomial is a Chebyshev fit of (e^r - 1 - r) / r^2 with an error of 1.4e-9.
-HWY_INLINE HWY_ATTR FloatVec exp(FloatVec x) {
-  const hn::RebindToSigned<FloatTag> di;
-  const FloatVec clamped = hn::Min(hn::Max(x, constant(-105.0f)), constant(89.0f));
-  const FloatVec n = hn::Round(hn::Mul(clamped, constant(1.44269504f)));
-  FloatVec r = hn::NegMulAdd(n, constant(0.693359375f), clamped);
-  r = hn::NegMulAdd(n, constant(-2.12194440e-4f), r);
-  const FloatVec p = polynomial(r, 0.5f, 0.166666667f, 0.0416664642f, 0.00833331084f,
-                                0.00139337307f, 0.000198910805f);
-  const FloatVec e = hn::Add(hn::MulAdd(hn::Mul(r, r), p, r), constant(1.0f));
-  // In two steps, so that results may be subnormal or infinite.
-  const auto whole = hn::ConvertTo(di, n);
-  const auto half = hn::ShiftRight<1>(whole);
-  const FloatVec scaled =
-      hn::Mul(hn::Mul(e, power_of_two(half)), power_of_two(hn::Sub(whole, half)));
-  return hn::IfThenElse(hn::IsNaN(x), x, scaled);
+/// (e^r - 1 - r) / r^2 for |r| <= ln(2)/2: a Chebyshev fit with an error of 1.4e-9.
+HWY_INLINE HWY_ATTR FloatVec exp_rest(FloatVec r) {
+  return polynomial(r, 0.5f, 0.166666667f, 0.0416664642f, 0.00833331084f, 0.00139337307f,
+                    0.000198910805f);
 }
 
-/// e^x for x <= 0, with 0 for what would be subnormal. NaN stays.
-HWY_INLINE HWY_ATTR FloatVec exp_of_negative(FloatVec x) {
+/// 2^n e^r, in two steps so that results may be subnormal or infinite.
+HWY_INLINE HWY_ATTR FloatVec exp_of_parts(FloatVec n, FloatVec r) {
+  const hn::RebindToSigned<FloatTag> di;
+  const FloatVec e = hn::Add(hn::MulAdd(hn::Mul(r, r), exp_rest(r), r), constant(1.0f));
+  const auto whole = hn::ConvertTo(di, n);
+  const auto half = hn::ShiftRight<1>(whole);
+  return hn::Mul(hn::Mul(e, power_of_two(half)), power_of_two(hn::Sub(whole, half)));
+}
+
+/// x - n ln 2, with ln 2 split so that n times its high part is exact.
+HWY_INLINE HWY_ATTR FloatVec less_ln2(FloatVec x, FloatVec n) {
+  const FloatVec r = hn::NegMulAdd(n, constant(0.693359375f), x);
+  return hn::NegMulAdd(n, constant(-2.12194440e-4f), r);
+}
+
+HWY_INLINE HWY_ATTR FloatVec exp(FloatVec x) {
+  const FloatVec clamped = hn::Min(hn::Max(x, constant(-105.0f)), constant(89.0f));
+  const FloatVec n = hn::Round(hn::Mul(clamped, constant(1.44269504f)));
+  return hn::IfThenElse(hn::IsNaN(x), x, exp_of_parts(n, less_ln2(clamped, n)));
+}
+
+/// e^x for x <= 88, with 0 for what would be subnormal. NaN stays.
+HWY_INLINE HWY_ATTR FloatVec exp_below_88(FloatVec x) {
   const hn::RebindToSigned<FloatTag> di;
   const FloatVec n = hn::Round(hn::Mul(x, constant(1.44269504f)));
-  FloatVec r = hn::NegMulAdd(n, constant(0.693359375f), x);
-  r = hn::NegMulAdd(n, constant(-2.12194440e-4f), r);
-  const FloatVec p = polynomial(r, 0.5f, 0.166666667f, 0.0416664642f, 0.00833331084f,
-                                0.00139337307f, 0.000198910805f);
-  const FloatVec e = hn::Add(hn::MulAdd(hn::Mul(r, r), p, r), constant(1.0f));
+  const FloatVec r = less_ln2(x, n);
+  const FloatVec e = hn::Add(hn::MulAdd(hn::Mul(r, r), exp_rest(r), r), constant(1.0f));
   const FloatVec scaled = hn::Mul(e, power_of_two(hn::ConvertTo(di, n)));
   return hn::IfThenZeroElse(hn::Lt(x, constant(-87.3f)), scaled);
 }
 
+// Of x = 2^n m, a normal number above 0, with m between the roots of 1/2 and 2: n ln 2 + log m,
+// where log m = 2 artanh(s) with s = (m - 1) / (m + 1). The polynomial is an interpolation of (2
+// artanh(s) - 2s) / s^3 in s^2 with an error of 2.5e-9.
+HWY_INLINE HWY_ATTR FloatVec log_of_normal(FloatVec x) {
+  const FloatTag d;
+  const hn::RebindToSigned<FloatTag> di;
+  const auto bits = hn::BitCast(di, x);
+  const auto n = hn::ShiftRight<23>(hn::Sub(bits, hn::Set(di, 0x3f3504f3)));
+  const FloatVec m = hn::BitCast(d, hn::Sub(bits, hn::ShiftLeft<23>(n)));
+  const FloatVec one = constant(1.0f);
+  const FloatVec s = hn::Div(hn::Sub(m, one), hn::Add(m, one)), z = hn::Mul(s, s);
+  const FloatVec p = polynomial(z, 0.666666865f, 0.3998878f, 0.295799494f);
+  const FloatVec log_m = hn::MulAdd(hn::Mul(s, z), p, hn::Add(s, s));
+  const FloatVec exponent = hn::ConvertTo(d, n);
+  return hn::MulAdd(exponent, constant(0.693359375f),
+                    hn::MulAdd(exponent, constant(-2.12194440e-4f), log_m));
+}
+
 /// Works from e^-|x|, which never overflows.
 HWY_INLINE HWY_ATTR FloatVec sigmoid(FloatVec x) {
-  const FloatVec e = exp(hn::Neg(hn::Abs(x)));
+  const FloatVec e = exp_below_88(hn::Neg(hn::Abs(x)));
   const FloatVec numerator = hn::IfThenElse(hn::Lt(x, constant(0.0f)), e, constant(1.0f));
   return hn::Div(numerator, hn::Add(e, constant(1.0f)));
 }
@@ -84,31 +107,11 @@ HWY_INLINE HWY_ATTR FloatVec tanh(FloatVec x) {
   const FloatVec p = polynomial(s, -0.333333331f, 0.133333001f, -0.0539584616f, 0.0217625029f,
                                 -0.00832318706f, 0.00226950168f);
   const FloatVec small = hn::MulAdd(hn::Mul(x, s), p, x);
-  const FloatVec e = exp(hn::Add(a, a));
+  const FloatVec twice = hn::Add(a, a), most = constant(40.0f);
+  const FloatVec e = exp_below_88(hn::IfThenElse(hn::Gt(twice, most), most, twice));  // NaN stays
   const FloatVec large =
       hn::Sub(constant(1.0f), hn::Div(constant(2.0f), hn::Add(e, constant(1.0f))));
   return hn::IfThenElse(hn::Lt(a, constant(0.625f)), small, hn::CopySign(large, x));
-}
-
-/// e^(-factor x^2) with its full relative accuracy: the square of x's high bits is exact, and so is
-/// what a factor of 1 or 1/2 makes of it.
-HWY_INLINE HWY_ATTR FloatVec gauss(FloatVec x, float factor) {
-  const hn::RebindToUnsigned<FloatTag> du;
-  const FloatVec high =
-      hn::BitCast(FloatTag(), hn::And(hn::BitCast(du, x), hn::Set(du, 0xfffff000u)));
-  const FloatVec rest = hn::Mul(hn::Sub(x, high), hn::Add(x, high));
-  return hn::Mul(exp(hn::Mul(constant(-factor), hn::Mul(high, high))),
-                 exp(hn::Mul(constant(-factor), rest)));
-}
-
-// erfc(z) / e^(-z^2) for z >= 0 as R(z) / (1 + 2z); R is a Chebyshev fit in t = (z-3)/(z+3), error
-// 4e-9.
-HWY_INLINE HWY_ATTR FloatVec scaled_erfc(FloatVec z) {
-  const FloatVec t = hn::Div(hn::Sub(z, constant(3.0f)), hn::Add(z, constant(3.0f)));
-  const FloatVec r = polynomial(t, 1.25300806f, -0.13562115f, -0.0475623285f, 0.129646746f,
-                                -0.119271729f, 0.0682929452f, -0.0237957587f, 0.00257612559f,
-                                0.00200346947f, -0.000785626298f, -0.000272670748f);
-  return hn::Div(r, hn::MulAdd(constant(2.0f), z, constant(1.0f)));
 }
 
 // Below 0.8 a polynomial (Chebyshev fit of erf(x)/x in x^2, error 3e-9); above it 1 - 2^p with a
@@ -130,13 +133,31 @@ HWY_INLINE HWY_ATTR FloatVec erf(FloatVec x) {
   return hn::IfThenElse(hn::IsNaN(x), x, value);
 }
 
-// x * Phi(x), with Phi from erfc so that its small values keep their relative accuracy.
+/// e^(-x^2 / 2) for |x| <= 15 with its full relative accuracy: the square of x's high bits is
+/// exact, and what is left joins after the reduction.
+HWY_INLINE HWY_ATTR FloatVec gauss(FloatVec x) {
+  const hn::RebindToUnsigned<FloatTag> du;
+  const FloatVec high =
+      hn::BitCast(FloatTag(), hn::And(hn::BitCast(du, x), hn::Set(du, 0xfffff000u)));
+  const FloatVec rest = hn::Mul(hn::Mul(constant(-0.5f), hn::Sub(x, high)), hn::Add(x, high));
+  const FloatVec exponent = hn::Mul(constant(-0.5f), hn::Mul(high, high));
+  const FloatVec n = hn::Round(hn::Mul(hn::Add(exponent, rest), constant(1.44269504f)));
+  return exp_of_parts(n, hn::Add(less_ln2(exponent, n), rest));
+}
+
+// x * Phi(x), with Phi(-a) = e^(-a^2 / 2) R(t) / (1 + a) for a >= 0, so that its small values keep
+// their relative accuracy. R is an interpolation in t = (a - 4.5) / (a + 4.5) for a <= 15, error
+// 3e-8; both quotients come from one division.
 HWY_INLINE HWY_ATTR FloatVec gelu(FloatVec x) {
-  const FloatVec bounded = hn::Min(hn::Abs(x), constant(15.0f));
-  const FloatVec scaled = scaled_erfc(hn::Mul(bounded, constant(0.707106781f)));
-  const FloatVec tail = hn::Mul(constant(0.5f), hn::Mul(gauss(bounded, 0.5f), scaled));
-  const FloatVec phi =
-      hn::IfThenElse(hn::Lt(x, constant(0.0f)), tail, hn::Sub(constant(1.0f), tail));
+  const FloatVec a = hn::Min(hn::Abs(x), constant(15.0f)), one = constant(1.0f);
+  const FloatVec u = hn::Add(a, constant(4.5f)), v = hn::Add(a, one);
+  const FloatVec inverse = hn::Div(one, hn::Mul(u, v));
+  const FloatVec t = hn::Mul(hn::Mul(hn::Sub(a, constant(4.5f)), v), inverse);
+  const FloatVec r =
+      polynomial(t, 0.466418654f, -0.0944567621f, 0.023842508f, 0.0189228356f, -0.030369956f,
+                 0.0226152465f, -0.0106289051f, 0.0027057766f, 0.000205084114f, -0.000319719169f);
+  const FloatVec tail = hn::Mul(gauss(a), hn::Mul(hn::Mul(r, u), inverse));
+  const FloatVec phi = hn::IfThenElse(hn::Lt(x, constant(0.0f)), tail, hn::Sub(one, tail));
   return hn::Mul(x, phi);
 }
 

@@ -1,4 +1,5 @@
 // rms_norm, add_rms_norm and layer_norm over the last axis, for f32, f16 and bf16.
+#include <array>
 #include <cmath>
 
 #include "base/check.h"
@@ -19,11 +20,16 @@ struct Row {
   const BlockSource& source;
   const std::byte* base;
   std::int64_t begin, length;
+  std::int64_t target;  // where its first element goes
+  /// What the next row is made of, to be fetched meanwhile; null for nothing.
+  std::array<const std::byte*, 2> next{};
 
   const float* block(std::int64_t at, std::int64_t n, BlockBuffer& scratch) const {
     return source.floats(base, begin + at, n, scratch);
   }
 };
+
+constexpr auto kFloat = static_cast<std::int64_t>(sizeof(float));
 
 template <class SumBlock>
 float sum_row(const Row& row, const SumBlock& sum_block) {
@@ -31,6 +37,9 @@ float sum_row(const Row& row, const SumBlock& sum_block) {
   Pairwise<float> sum;
   for (std::int64_t at = 0; at < row.length; at += kBlock) {
     const std::int64_t n = std::min(kBlock, row.length - at);
+    for (const std::byte* next : row.next) {
+      if (next) prefetch_later(next + at * kFloat, n * kFloat);
+    }
     sum.add(sum_block(row.block(at, n, scratch), n));
   }
   return sum.total();
@@ -57,8 +66,10 @@ struct Normalizer {
   }
 
   void layer(const Row& row, const Operands& at) const {
+    Row again = row;
+    again.next = {};
     const float mean = sum_row(row, ops->sum) / static_cast<float>(length);
-    const float squares = sum_row(row, [&](const float* x, std::int64_t n) {
+    const float squares = sum_row(again, [&](const float* x, std::int64_t n) {
       return ops->sum_squared_deviations(x, mean, n);
     });
     apply(row, mean, 1.0f / std::sqrt(squares / static_cast<float>(length) + eps), at);
@@ -72,13 +83,10 @@ struct Normalizer {
       const float* x = row.block(at, n, x_scratch);
       const float* w = has_weight ? weight.floats(operands.weight, at, n, weight_scratch) : nullptr;
       const float* b = has_bias ? bias.floats(operands.bias, at, n, bias_scratch) : nullptr;
-      float* out = sink.float_target(operands.out, row.begin + at, out_scratch);
-      if (row.source.in_place() && sink.in_place()) {  // of the next row
-        prefetch(x + length, n * static_cast<int>(sizeof(float)));
-        prefetch_for_write(out + length, n * static_cast<int>(sizeof(float)));
-      }
+      float* out = sink.float_target(operands.out, row.target + at, out_scratch);
+      if (row.next[0] && sink.in_place()) prefetch_for_write(out + length, n * kFloat);
       ops->normalize(x, mean, scale, w, b, out, n);
-      sink.store(out, operands.out, row.begin + at, n);
+      sink.store(out, operands.out, row.target + at, n);
     }
   }
 };
@@ -91,7 +99,7 @@ Normalizer make_normalizer(const PrepareArgs& args, std::size_t first_parameter,
   if (has_bias) normalizer.bias = BlockSource(args.inputs[next++]);
   normalizer.has_weight = has_weight;
   normalizer.has_bias = has_bias;
-  normalizer.sink = BlockSink(args.outputs[0].spec.dtype);
+  normalizer.sink = BlockSink::of_output(args.outputs.back().spec);
   normalizer.length = args.inputs[0].spec.shape.back();
   normalizer.eps = eps;
   normalizer.ops = &row_ops();
@@ -146,9 +154,12 @@ Prepared prepare_single(const PrepareArgs& args, const Normalizer& normalizer,
               x = BlockSource(args.inputs[0])](const Launch& launch) {
     const auto at = parameters(normalizer, launch, 1, launch.outputs[0].data);
     const auto rows = [&](std::int64_t begin, std::int64_t end) {
+      const StreamFence fence;
+      const std::byte* base = launch.inputs[0].data;
+      const std::int64_t length = normalizer.length;
       for (std::int64_t r = begin; r < end; ++r) {
-        (normalizer.*normalize_row)(
-            {x, launch.inputs[0].data, r * normalizer.length, normalizer.length}, at);
+        const std::byte* next = x.in_place() ? x.at(base, (r + 1) * length) : nullptr;
+        (normalizer.*normalize_row)({x, base, r * length, length, r * length, {next}}, at);
       }
     };
     parallel(launch.team, count.that_count(launch.extent), row_grain(normalizer.length), rows);
@@ -159,23 +170,50 @@ Prepared prepare_single(const PrepareArgs& args, const Normalizer& normalizer,
 /// a + b, in the outputs' dtype, and the norm of what was stored: the same bits as the two ops
 /// give.
 struct AddThenNorm {
+  /// Elements of a row whose sums wait beside the output that they are streamed to.
+  static constexpr std::int64_t kLongestWaiting = 4096;
+
   Normalizer normalizer;
   BlockSource a, b, sum_source;
-  BlockSink sum_sink;
+  BlockSink sum_sink, streaming_sink;
   FloatBinary add = nullptr;
 
   void row(const Launch& launch, const Normalizer::Operands& at, std::int64_t r) const {
     const std::int64_t length = normalizer.length, begin = r * length;
     std::byte* sums = launch.outputs[0].data;
-    BlockBuffer a_scratch, b_scratch, sum_scratch;
+    const bool waits = streaming_sink.streams() && sum_sink.in_place() && length <= kLongestWaiting;
+    if (!waits) {
+      add_up(launch, begin, sums, begin);
+      return normalizer.rms({sum_source, sums, begin, length, begin, next_row(launch, begin)}, at);
+    }
+    alignas(64) std::byte waiting[kLongestWaiting * sizeof(float)];
+    add_up(launch, begin, waiting, 0);
+    normalizer.rms({sum_source, waiting, 0, length, begin, next_row(launch, begin)}, at);
     for (std::int64_t i = 0; i < length; i += kBlock) {
-      const std::int64_t n = std::min(kBlock, length - i);
-      float* sum = sum_sink.float_target(sums, begin + i, sum_scratch);
+      BlockBuffer unused;
+      streaming_sink.store(sum_source.load(waiting, i, kBlock, unused), sums, begin + i,
+                           std::min(kBlock, length - i));
+    }
+  }
+
+ private:
+  /// The row's sums, to element `target` of `sums` and on.
+  void add_up(const Launch& launch, std::int64_t begin, std::byte* sums,
+              std::int64_t target) const {
+    BlockBuffer a_scratch, b_scratch, sum_scratch;
+    for (std::int64_t i = 0; i < normalizer.length; i += kBlock) {
+      const std::int64_t n = std::min(kBlock, normalizer.length - i);
+      float* sum = sum_sink.float_target(sums, target + i, sum_scratch);
       add(a.floats(launch.inputs[0].data, begin + i, n, a_scratch),
           b.floats(launch.inputs[1].data, begin + i, n, b_scratch), sum, n);
-      sum_sink.store(sum, sums, begin + i, n);
+      sum_sink.store(sum, sums, target + i, n);
     }
-    normalizer.rms({sum_source, sums, begin, length}, at);
+  }
+
+  std::array<const std::byte*, 2> next_row(const Launch& launch, std::int64_t begin) const {
+    if (!a.in_place() || !b.in_place()) return {};
+    const std::int64_t next = begin + normalizer.length;
+    return {a.at(launch.inputs[0].data, next), b.at(launch.inputs[1].data, next)};
   }
 };
 
@@ -193,10 +231,12 @@ Prepared prepare_add(const PrepareArgs& args, const AddRmsNorm& op) {
                            BlockSource(args.inputs[1], shape),
                            BlockSource(args.outputs[0]),
                            BlockSink(args.outputs[0].spec.dtype),
+                           BlockSink::of_output(args.outputs[0].spec),
                            float_binary(BinaryKind::add)};
   auto run = [kernel, count](const Launch& launch) {
     const auto at = parameters(kernel.normalizer, launch, 2, launch.outputs[1].data);
     const auto rows = [&](std::int64_t begin, std::int64_t end) {
+      const StreamFence fence;
       for (std::int64_t r = begin; r < end; ++r) kernel.row(launch, at, r);
     };
     parallel(launch.team, count.that_count(launch.extent), row_grain(kernel.normalizer.length),

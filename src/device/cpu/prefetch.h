@@ -14,6 +14,12 @@ inline void prefetch(const void* at, std::int64_t bytes) {
   const auto* line = static_cast<const std::byte*>(at);
   for (std::int64_t i = 0; i < bytes; i += kCacheLine) __builtin_prefetch(line + i);
 }
+/// Memory that is read after some thousand cycles of other work: into the second cache, as misses
+/// of the first one are few at a time, and needed by that work.
+inline void prefetch_later(const void* at, std::int64_t bytes) {
+  const auto* line = static_cast<const std::byte*>(at);
+  for (std::int64_t i = 0; i < bytes; i += kCacheLine) __builtin_prefetch(line + i, 0, 2);
+}
 /// Memory that is written soon.
 inline void prefetch_for_write(const void* at, std::int64_t bytes) {
   const auto* line = static_cast<const std::byte*>(at);

@@ -2,15 +2,17 @@
 //
 // Every output element is combined in the order that row_ops.h describes, whichever way memory is
 // walked: so neither the layout nor the number of threads shows in a result.
-#include <cmath>
+#include <algorithm>
 #include <complex>
 #include <concepts>
-#include <limits>
+#include <cstring>
+#include <optional>
 #include <type_traits>
 
 #include "base/check.h"
 #include "device/cpu/block_io.h"
 #include "device/cpu/combine.h"
+#include "device/cpu/folding.h"
 #include "device/cpu/kernel.h"
 #include "device/cpu/parallel.h"
 #include "device/cpu/prefetch.h"
@@ -22,33 +24,28 @@ namespace heddle::cpu {
 
 namespace {
 
-/// The type in which a kind accumulates T.
-template <class Kind, class T>
-struct Accumulator {
-  using type = T;
-};
-template <class Kind, class T>
-requires((std::same_as<Kind, Sum> || std::same_as<Kind, Prod>)&&std::integral<T> &&
-         sizeof(T) < 4) struct Accumulator<Kind, T> {
-  using type = std::int32_t;
-};
-
 // ---- How it is walked
 
-/// Columns that are reduced side by side when the reduced axes lie further apart in memory: 1 KiB
-/// of floats, so that memory is read in long runs.
-constexpr std::int64_t kColumns = 256;
+/// Columns that are reduced side by side when the reduced axes lie further apart in memory: long
+/// runs of memory, whose lanes fit into the second cache. A narrower tile is for more threads.
+constexpr std::int64_t kTileBytes = 8192, kFewestColumns = 64;
 /// Elements between what is added up and what is fetched meanwhile.
 constexpr std::int64_t kAhead = 4 * kBlock;
-/// Rows that are combined before sums go back to their lane.
-constexpr std::int64_t kRowsAtOnce = 4;
-static_assert(kBlock % (kRowsAtOnce * kSumLanes) == 0);
+/// Elements side by side that are combined at once: a power of two of blocks.
+constexpr std::int64_t kAtOnce = 4 * kBlock;
+/// A lane's rows in a block.
+constexpr std::int64_t kLaneRows = kBlock / kSumLanes;
+/// Rows of halves that are widened at once.
+constexpr std::int64_t kWidenedRows = 2;
+/// Blocks whose results are combined before they wait for others': of a reduction that threads
+/// share.
+constexpr std::int64_t kGroup = 32;
 
 /// The operand's axes split: outputs are numbered along `kept`, and each reduces along `reduced`.
 struct Axes {
   Walk kept, reduced;
   BlockSource rows;  // elements in the order (kept, reduced)
-  std::size_t item = 0;
+  std::int64_t item = 0;
   WidenFunction widen = nullptr;
   bool by_columns = false;
 };
@@ -69,297 +66,320 @@ Axes split_axes(const OperandSpec& x, const Dims& axes) {
     permuted.layout.strides.push_back(reduced_strides[i]);
   }
   split.rows = BlockSource(permuted);
-  split.item = item_size(x.spec.dtype);
+  split.item = static_cast<std::int64_t>(item_size(x.spec.dtype));
   if (is_half(x.spec.dtype)) split.widen = widen_function(x.spec.dtype);
   const auto innermost = [](const Walk& w) {
     return w.rank == 0 ? 0 : w.strides[static_cast<std::size_t>(w.rank) - 1];
   };
-  split.by_columns = innermost(split.kept) == 1 && innermost(split.reduced) != 1;
+  split.by_columns =
+      split.reduced.count > 0 && innermost(split.kept) == 1 && innermost(split.reduced) != 1;
   return split;
 }
 
-/// Lanes of `width` accumulators each, and their fold: lane l + (l + half), half by half.
-template <class Kind, class A, std::int64_t width>
-struct LaneBlock {
-  A lane[kSumLanes][width];
-
-  LaneBlock() {
-    for (auto& l : lane) std::fill_n(l, width, Kind::template identity<A>());
-  }
-  const A* fold(std::int64_t n) {
-    for (int half = kSumLanes / 2; half > 0; half /= 2) {
-      for (int l = 0; l < half; ++l) {
-        for (std::int64_t c = 0; c < n; ++c) lane[l][c] = Kind()(lane[l][c], lane[l + half][c]);
-      }
-    }
-    return lane[0];
-  }
+/// Room for an accumulator of any type.
+struct alignas(8) Accumulated {
+  std::byte bytes[8];
 };
 
-/// All and any, of zeros and ones that are as wide as the elements.
-struct Both {
-  template <class A>
-  static constexpr A identity() {
-    return A{1};
+/// Blocks' results, combined as Pairwise does.
+class PairwiseTotal {
+ public:
+  explicit PairwiseTotal(const Folding& fold) : fold_(fold) {}
+  void add(Accumulated value) {
+    std::size_t level = 0;
+    for (; count_ >> level & 1u; ++level) fold_.join(&partial_[level], &value, 1, &value);
+    partial_[level] = value;
+    ++count_;
   }
-  template <class A>
-  A operator()(A a, A b) const {
-    return static_cast<A>(a & b);
-  }
-};
-struct Either {
-  template <class A>
-  static constexpr A identity() {
-    return A{0};
-  }
-  template <class A>
-  A operator()(A a, A b) const {
-    return static_cast<A>(a | b);
-  }
-};
-template <class Kind>
-constexpr bool kOfTruth = std::is_same_v<Kind, Both> || std::is_same_v<Kind, Either>;
-
-/// An element as a kind accumulates it.
-template <class Kind, class A, class T>
-A accumulated(T x) {
-  if constexpr (kOfTruth<Kind>) {
-    return static_cast<A>(x != T{});
-  } else {
-    return static_cast<A>(x);
-  }
-}
-
-template <class Kind, class T, class A>
-A reduce_block(const T* x, std::int64_t n) {
-  LaneBlock<Kind, A, 1> lanes;
-  std::int64_t i = 0;
-  for (; i + kSumLanes <= n; i += kSumLanes) {
-    for (int l = 0; l < kSumLanes; ++l) {
-      lanes.lane[l][0] = Kind()(lanes.lane[l][0], accumulated<Kind, A>(x[i + l]));
-    }
-  }
-  for (int l = 0; i < n; ++i, ++l) {
-    lanes.lane[l][0] = Kind()(lanes.lane[l][0], accumulated<Kind, A>(x[i]));
-  }
-  return *lanes.fold(1);
-}
-
-template <class Kind, class T, class A>
-struct Reducer {
-  using Total = Pairwise<A, Kind>;
-  Axes axes;
-  const RowOps* ops;
-
-  A output(const std::byte* x, std::int64_t index) const {
-    const std::int64_t count = axes.reduced.count;
-    if (count == 0) return Kind::template identity<A>();
-    BlockBuffer scratch;
-    Total total;
-    for (std::int64_t i = 0; i < count; i += kBlock) {
-      const std::int64_t n = std::min(kBlock, count - i);
-      if (axes.rows.in_place()) {
-        prefetch(axes.rows.at(x, index * count + i + kAhead), n * static_cast<int>(sizeof(T)));
-      }
-      const auto* block = static_cast<const T*>(axes.rows.load(x, index * count + i, n, scratch));
-      if constexpr (std::is_same_v<Kind, Sum> && std::is_same_v<T, float> &&
-                    std::is_same_v<A, float>) {
-        total.add(ops->sum(block, n));
+  Accumulated total() const {
+    Accumulated result{};
+    bool first = true;
+    for (std::size_t level = 0; count_ >> level != 0; ++level) {
+      if (!(count_ >> level & 1u)) continue;
+      if (first) {
+        result = partial_[level];
       } else {
-        total.add(reduce_block<Kind, T, A>(block, n));
+        fold_.join(&partial_[level], &result, 1, &result);
       }
+      first = false;
     }
-    return total.total();
-  }
-
-  /// Outputs [index, index + n), n <= kColumns, whose elements lie side by side.
-  template <class Store>
-  void columns(const std::byte* x, std::int64_t index, std::int64_t n, const Store& store) const {
-    const std::int64_t count = axes.reduced.count;
-    const std::byte* base = x + offset_of(axes.kept, index) * static_cast<std::int64_t>(axes.item);
-    ColumnTotals totals;
-    for (std::int64_t i = 0; i < count; i += kBlock) {
-      LaneBlock<Kind, A, kColumns> lanes;
-      const std::int64_t rows = std::min(kBlock, count - i);
-      constexpr std::int64_t kRun = kRowsAtOnce * kSumLanes;
-      std::int64_t r = 0;
-      for (; r + kRun <= rows; r += kRun) {
-        for (std::int64_t l = 0; l < kSumLanes; ++l) add_rows(base, i + r + l, n, lanes.lane[l]);
-      }
-      for (; r < rows; ++r) add_row(row_at(base, i + r), n, lanes.lane[r % kSumLanes]);
-      totals.add(lanes.fold(n), n);
-    }
-    const A* sums = totals.total(n);
-    for (std::int64_t c = 0; c < n; ++c) {
-      store(index + c, count == 0 ? Kind::template identity<A>() : sums[c]);
-    }
+    return result;
   }
 
  private:
-  /// Pairwise sums of many columns, side by side.
-  class ColumnTotals {
-   public:
-    void add(const A* values, std::int64_t n) {
-      std::size_t level = 0;
-      std::copy_n(values, n, carry_);
-      for (; count_ >> level & 1u; ++level) combine(partial_[level], carry_, carry_, n);
-      std::copy_n(carry_, n, partial_[level]);
-      ++count_;
-    }
-    /// Of nothing: nothing in particular.
-    const A* total(std::int64_t n) {
-      bool first = true;
-      for (std::size_t level = 0; count_ >> level != 0; ++level) {
-        if (!(count_ >> level & 1u)) continue;
-        if (first) {
-          std::copy_n(partial_[level], n, carry_);
-        } else {
-          combine(partial_[level], carry_, carry_, n);
-        }
-        first = false;
-      }
-      return carry_;
-    }
+  const Folding& fold_;
+  Accumulated partial_[48];
+  std::uint64_t count_ = 0;
+};
 
-   private:
-    static void combine(const A* a, const A* b, A* out, std::int64_t n) {
-      for (std::int64_t c = 0; c < n; ++c) out[c] = Kind()(a[c], b[c]);
-    }
+/// Columns side by side: outputs [index, index + n).
+struct Tile {
+  std::int64_t index, n;
+};
 
-    static constexpr std::size_t kLevels = 32;  // of blocks: more rows than memory holds
-    A partial_[kLevels][kColumns], carry_[kColumns];
-    std::uint64_t count_ = 0;
-  };
+/// The tiles that outputs along `kept` are cut into: none crosses from one run of memory into the
+/// next.
+struct Tiles {
+  std::int64_t extent, width, across, outputs;
 
-  const std::byte* row_at(const std::byte* base, std::int64_t r) const {
-    return base + offset_of(axes.reduced, r) * static_cast<std::int64_t>(axes.item);
+  Tiles(const Walk& kept, std::int64_t widest, std::int64_t limit)
+      : extent(kept.extents[static_cast<std::size_t>(kept.rank) - 1]),
+        width(std::min(widest, extent)),
+        across((extent + width - 1) / width),
+        outputs(limit) {}
+  std::int64_t count() const {
+    return outputs / extent * across + (outputs % extent + width - 1) / width;
   }
-
-  /// A row's elements as T, widened into `room` if they are halves.
-  const T* elements(const std::byte* row, std::int64_t n, T* room) const {
-    if constexpr (std::is_same_v<T, float>) {
-      if (axes.widen) {
-        axes.widen(row, room, n);
-        return room;
-      }
-    }
-    return reinterpret_cast<const T*>(row);
-  }
-
-  void add_row(const std::byte* row, std::int64_t n, A* lane) const {
-    alignas(64) T room[kColumns];
-    const T* from = elements(row, n, room);
-    for (std::int64_t c = 0; c < n; ++c) {
-      lane[c] = Kind()(lane[c], accumulated<Kind, A>(from[c]));
-    }
-  }
-
-  /// Rows r, r + kSumLanes, ... of one lane, in this order.
-  void add_rows(const std::byte* base, std::int64_t r, std::int64_t n, A* lane) const {
-    static_assert(kRowsAtOnce == 4);
-    alignas(64) T room[kRowsAtOnce][kColumns];
-    const T* rows[kRowsAtOnce];
-    for (std::int64_t k = 0; k < kRowsAtOnce; ++k) {
-      rows[k] = elements(row_at(base, r + k * kSumLanes), n, room[k]);
-      const std::int64_t next = r + k * kSumLanes + 2;
-      if (next < axes.reduced.count) {
-        prefetch(row_at(base, next), n * static_cast<std::int64_t>(axes.item));
-      }
-    }
-    const T *a = rows[0], *b = rows[1], *c = rows[2], *d = rows[3];
-    for (std::int64_t i = 0; i < n; ++i) {
-      A sum = Kind()(lane[i], accumulated<Kind, A>(a[i]));
-      sum = Kind()(sum, accumulated<Kind, A>(b[i]));
-      sum = Kind()(sum, accumulated<Kind, A>(c[i]));
-      lane[i] = Kind()(sum, accumulated<Kind, A>(d[i]));
-    }
+  Tile at(std::int64_t i) const {
+    const std::int64_t run = i / across * extent, column = i % across * width;
+    const std::int64_t n = std::min({width, extent - column, outputs - run - column});
+    return {run + column, n};
   }
 };
 
-// ---- Where it goes
-
-/// Writes an accumulated value as the output's dtype, divided by `count` for means.
-template <class Out>
-struct Writer {
+class Reducer {
+ public:
+  Axes axes;
+  Folding fold;
   BlockSink sink;
   std::int64_t divisor = 1;
+  std::int64_t per_row = 0;  // outputs of a leading row of the operand
 
-  template <class A>
-  void store(std::byte* out, std::int64_t index, A value) const {
-    if (divisor != 1) {
-      if constexpr (!std::is_integral_v<A>) value /= static_cast<A>(divisor);
-    }
+  /// Where results wait that threads computed side by side for one output.
+  std::size_t workspace_bytes() const {
+    return parts() == 1 ? 0 : static_cast<std::size_t>(parts() * axes.kept.count * fold.width);
+  }
+
+  void run(const Launch& launch) const {
+    const std::int64_t all = axes.kept.count;
+    const std::int64_t outputs = launch.extent < 0 ? all : std::min(all, launch.extent * per_row);
+    if (outputs == 0) return;
+    if (axes.by_columns) return run_by_columns(launch, outputs);
+    if (parts() > 1) return run_in_parts(launch, outputs);
+    const std::int64_t count = axes.reduced.count;
+    parallel(launch.team, outputs, row_grain(count), [&](std::int64_t begin, std::int64_t end) {
+      BlockBuffer results;
+      for (std::int64_t o = begin; o < end; o += kBlock) {
+        const std::int64_t n = std::min(kBlock, end - o);
+        for (std::int64_t i = 0; i < n; ++i) {
+          part_of(launch.inputs[0].data, o + i, 0, count, results.bytes + i * fold.width);
+        }
+        store(launch, results.bytes, {o, n});
+      }
+    });
+  }
+
+ private:
+  /// Into how many parts the elements of an output are cut: a function of their number only.
+  std::int64_t parts() const {
+    const std::int64_t blocks = (axes.reduced.count + kBlock - 1) / kBlock;
+    if (axes.by_columns) return blocks;
+    return blocks > 2 * kGroup ? (blocks + kGroup - 1) / kGroup : 1;
+  }
+
+  void store(const Launch& launch, const std::byte* results, Tile tile) const {
     BlockBuffer scratch;
-    auto* to = static_cast<Out*>(sink.target(out, index, scratch));
-    *to = static_cast<Out>(value);
-    sink.store(to, out, index, 1);
+    for (std::int64_t i = 0; i < tile.n; i += kBlock) {
+      const std::int64_t n = std::min(kBlock, tile.n - i);
+      void* target = sink.target(launch.outputs[0].data, tile.index + i, scratch);
+      fold.finish(results + i * fold.width, divisor, n, target);
+      sink.store(target, launch.outputs[0].data, tile.index + i, n);
+    }
+  }
+
+  // ---- Elements side by side
+
+  /// Elements [begin, end) of an output's, `begin` a multiple of kBlock.
+  void part_of(const std::byte* x, std::int64_t output, std::int64_t begin, std::int64_t end,
+               std::byte* result) const {
+    if (begin == end) return fold.clear(1, result);
+    const std::int64_t count = axes.reduced.count;
+    // Where nothing is converted, some blocks at once.
+    const std::int64_t step = axes.rows.in_place() && fold.floats ? kAtOnce : kBlock;
+    BlockBuffer scratch;
+    PairwiseTotal total(fold);
+    for (std::int64_t i = begin; i < end; i += step) {
+      const std::int64_t n = std::min(step, end - i), at = output * count + i;
+      if (axes.rows.in_place()) prefetch_later(axes.rows.at(x, at + kAhead), n * axes.item);
+      Accumulated value{};
+      fold.block(axes.rows.load(x, at, n, scratch), n, &value);
+      total.add(value);
+    }
+    const Accumulated value = total.total();
+    std::memcpy(result, &value, static_cast<std::size_t>(fold.width));
+  }
+
+  void run_in_parts(const Launch& launch, std::int64_t outputs) const {
+    constexpr std::int64_t kPart = kGroup * kBlock;
+    const std::int64_t count = axes.reduced.count;
+    parallel(launch.team, outputs * parts(), 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        const std::int64_t from = i % parts() * kPart;
+        part_of(launch.inputs[0].data, i / parts(), from, std::min(count, from + kPart),
+                launch.workspace + i * fold.width);
+      }
+    });
+    for (std::int64_t o = 0; o < outputs; ++o) {
+      std::byte* results = launch.workspace + o * parts() * fold.width;
+      join_parts(results, fold.width, 1);
+      store(launch, results, {o, 1});
+    }
+  }
+
+  /// Results of n columns, those of each part `apart` bytes after the last's, come together in the
+  /// first's place, as Pairwise adds them up.
+  void join_parts(std::byte* results, std::int64_t apart, std::int64_t n) const {
+    for (std::int64_t step = 1; step < parts(); step *= 2) {
+      for (std::int64_t i = 0; i + step < parts(); i += 2 * step) {
+        std::byte* to = results + i * apart;
+        fold.join(to, to + step * apart, n, to);
+      }
+    }
+  }
+
+  // ---- Columns
+
+  void run_by_columns(const Launch& launch, std::int64_t outputs) const {
+    const Tiles tiles = tiles_for(launch.team, outputs);
+    const std::int64_t work = std::min(kBlock, axes.reduced.count) * tiles.width;
+    const std::int64_t apart = axes.kept.count * fold.width;
+    parallel(launch.team, parts() * tiles.count(), row_grain(work),
+             [&](std::int64_t begin, std::int64_t end) {
+               alignas(64) std::byte result[kTileBytes];
+               for (std::int64_t i = begin; i < end; ++i) {
+                 const Tile tile = tiles.at(i % tiles.count());
+                 const std::int64_t part = i / tiles.count();
+                 std::byte* to = parts() == 1
+                                     ? result
+                                     : launch.workspace + part * apart + tile.index * fold.width;
+                 columns(launch.inputs[0].data, tile, part, to);
+                 if (parts() == 1) store(launch, result, tile);
+               }
+             });
+    if (parts() == 1) return;
+    parallel(launch.team, tiles.count(), row_grain(parts() * tiles.width),
+             [&](std::int64_t begin, std::int64_t end) {
+               for (std::int64_t i = begin; i < end; ++i) {
+                 const Tile tile = tiles.at(i);
+                 std::byte* results = launch.workspace + tile.index * fold.width;
+                 join_parts(results, apart, tile.n);
+                 store(launch, results, tile);
+               }
+             });
+  }
+
+  /// Wide ones, as long as there are enough of them.
+  Tiles tiles_for(const Team& team, std::int64_t outputs) const {
+    std::int64_t width = kTileBytes / fold.width;
+    const auto tasks = [&] { return parts() * Tiles(axes.kept, width, outputs).count(); };
+    while (width > kFewestColumns && tasks() < 2 * team.size()) width /= 2;
+    return Tiles(axes.kept, width, outputs);
+  }
+
+  /// What a block of rows comes to.
+  struct Block {
+    const std::byte* base;
+    std::int64_t first, rows, n;
+    std::byte* lanes;  // room for n accumulators on each of six levels
+  };
+
+  void columns(const std::byte* x, Tile tile, std::int64_t block, std::byte* result) const {
+    constexpr std::int64_t kLevels = 5;  // 32 lanes
+    static_assert(std::int64_t{1} << kLevels == kSumLanes);
+    alignas(64) std::byte lanes[kLevels * kTileBytes];
+    const std::int64_t first = block * kBlock;
+    const Block rows{x + offset_of(axes.kept, tile.index) * axes.item, first,
+                     std::min(kBlock, axes.reduced.count - first), tile.n, lanes};
+    fold_lanes(rows, 0, 1, 0, result);
+  }
+
+  /// Lanes l, l + step, l + 2 step, ... in the order in which row_ops.h folds them: those that are
+  /// an even number of steps away, combined with those that are an odd number. No lane waits for
+  /// long, so that a few have room in a cache.
+  void fold_lanes(const Block& block, std::int64_t lane, std::int64_t step, std::int64_t level,
+                  std::byte* result) const {
+    if (step == kSumLanes) return fold_lane(block, lane, result);
+    fold_lanes(block, lane, 2 * step, level, result);
+    if (lane + step >= block.rows) return;  // an empty lane changes nothing
+    std::byte* other = block.lanes + level * kTileBytes;
+    fold_lanes(block, lane + step, 2 * step, level + 1, other);
+    fold.join(result, other, block.n, result);
+  }
+
+  /// Rows lane, lane + kSumLanes, ... of the block.
+  void fold_lane(const Block& block, std::int64_t lane, std::byte* result) const {
+    fold.clear(block.n, result);
+    const void *rows[kLaneRows], *next[kLaneRows];
+    const std::int64_t count = rows_of_lane(block, lane, rows);
+    if (axes.widen) return fold_halves(rows, count, block.n, result);
+    const std::int64_t coming = rows_of_lane(block, lane_after(lane), next);
+    fold.rows(rows, coming >= count ? next : nullptr, count, block.n, result);
+  }
+
+  std::int64_t rows_of_lane(const Block& block, std::int64_t lane, const void** rows) const {
+    std::int64_t count = 0;
+    for (std::int64_t r = lane; r < block.rows; r += kSumLanes) {
+      rows[count++] = block.base + offset_of(axes.reduced, block.first + r) * axes.item;
+    }
+    return count;
+  }
+
+  /// The lane that fold_lanes comes to next: as numbers grow, from the highest bit on.
+  static std::int64_t lane_after(std::int64_t lane) {
+    std::int64_t bit = kSumLanes / 2;
+    for (; (lane & bit) != 0; bit /= 2) lane -= bit;
+    return bit == 0 ? kSumLanes * kBlock : lane + bit;
+  }
+
+  void fold_halves(const void* const* rows, std::int64_t count, std::int64_t n,
+                   std::byte* result) const {
+    alignas(64) float widened[kWidenedRows][kTileBytes / sizeof(float)];
+    for (std::int64_t r = 0; r < count; r += kWidenedRows) {
+      const std::int64_t some = std::min(kWidenedRows, count - r);
+      const void* floats[kWidenedRows];
+      for (std::int64_t i = 0; i < some; ++i) {
+        axes.widen(rows[r + i], widened[i], n);
+        floats[i] = widened[i];
+      }
+      fold.rows(floats, nullptr, some, n, result);
+    }
   }
 };
 
-/// The next index after `index` at which a run of side-by-side outputs must stop.
-std::int64_t run_end(const Walk& kept, std::int64_t index, std::int64_t limit) {
-  const std::int64_t extent = kept.extents[static_cast<std::size_t>(kept.rank) - 1];
-  return std::min({limit, index + kColumns, (index / extent + 1) * extent});
-}
-
-/// Chunks of outputs are whole tiles of columns, so that no chunk border cuts one short.
-template <class Reduced, class Out>
-Run make_run(const Reduced& reducer, const Writer<Out>& writer, std::int64_t per_row) {
-  return [reducer, writer, per_row](const Launch& launch) {
-    const Walk& kept = reducer.axes.kept;
-    const std::int64_t outputs =
-        launch.extent < 0 ? kept.count : std::min(kept.count, launch.extent * per_row);
-    const std::byte* x = launch.inputs[0].data;
-    std::byte* out = launch.outputs[0].data;
-    const auto store = [&](std::int64_t index, auto value) { writer.store(out, index, value); };
-    const auto body = [&](std::int64_t begin, std::int64_t end) {
-      if (!reducer.axes.by_columns) {
-        for (std::int64_t o = begin; o < end; ++o) store(o, reducer.output(x, o));
-        return;
-      }
-      for (std::int64_t o = begin, next; o < end; o = next) {
-        next = run_end(kept, o, end);
-        reducer.columns(x, o, next - o, store);
-      }
-    };
-    const std::int64_t grain = row_grain(reducer.axes.reduced.count);
-    const std::int64_t tiles = (grain + kColumns - 1) / kColumns;
-    parallel(launch.team, outputs, reducer.axes.by_columns ? tiles * kColumns : grain, body);
-  };
-}
+// ---- Kinds and types
 
 template <class Kind, class T, class A, class Out>
-Run typed_run(const PrepareArgs& args, const Reduce& op) {
-  const Axes axes = split_axes(args.inputs[0], op.axes);
-  Writer<Out> writer{BlockSink(args.outputs[0].spec.dtype), 1};
-  if (op.kind == ReduceKind::mean) writer.divisor = axes.reduced.count;
+Reducer reducer_of(const PrepareArgs& args, const Reduce& op) {
+  Reducer reducer{split_axes(args.inputs[0], op.axes), folding<Kind, T, A, Out>(),
+                  BlockSink(args.outputs[0].spec.dtype)};
+  if (op.kind == ReduceKind::mean) reducer.divisor = reducer.axes.reduced.count;
   const Shape& shape = args.inputs[0].spec.shape;
-  const std::int64_t per_row = shape.empty() || shape[0] == 0 ? 0 : axes.kept.count / shape[0];
-  return make_run(Reducer<Kind, T, A>{axes, &row_ops()}, writer, per_row);
+  if (!shape.empty() && shape[0] > 0) reducer.per_row = reducer.axes.kept.count / shape[0];
+  return reducer;
 }
 
 template <class Kind>
-Run run_of_kind(const PrepareArgs& args, const Reduce& op) {
-  return with_compute_type(args.inputs[0].spec.dtype, [&](auto tag) -> Run {
+std::optional<Reducer> reducer_of_kind(const PrepareArgs& args, const Reduce& op) {
+  return with_compute_type(args.inputs[0].spec.dtype, [&](auto tag) -> std::optional<Reducer> {
     using T = typename decltype(tag)::type;
     if constexpr (std::is_same_v<T, std::complex<float>> &&
                   (std::is_same_v<Kind, Max> || std::is_same_v<Kind, Min>)) {
       return {};
     } else {
       using A = typename Accumulator<Kind, T>::type;
-      return typed_run<Kind, T, A, A>(args, op);
+      return reducer_of<Kind, T, A, A>(args, op);
     }
   });
 }
 
 /// Means of integers are sums in double, rounded once.
-Run mean_run(const PrepareArgs& args, const Reduce& op) {
-  return with_compute_type(args.inputs[0].spec.dtype, [&](auto tag) -> Run {
+std::optional<Reducer> mean_reducer(const PrepareArgs& args, const Reduce& op) {
+  return with_compute_type(args.inputs[0].spec.dtype, [&](auto tag) -> std::optional<Reducer> {
     using T = typename decltype(tag)::type;
     if constexpr (std::is_integral_v<T>) {
-      return typed_run<Sum, T, double, float>(args, op);
+      return reducer_of<Sum, T, double, float>(args, op);
     } else {
-      return typed_run<Sum, T, T, T>(args, op);
+      return reducer_of<Sum, T, T, T>(args, op);
     }
   });
 }
@@ -371,29 +391,29 @@ using UnsignedOf = std::conditional_t<
                        std::conditional_t<bytes == 4, std::uint32_t, std::uint64_t>>>;
 
 template <class Kind>
-Run truth_run(const PrepareArgs& args, const Reduce& op) {
-  return with_compute_type(args.inputs[0].spec.dtype, [&](auto tag) -> Run {
+std::optional<Reducer> truth_reducer(const PrepareArgs& args, const Reduce& op) {
+  return with_compute_type(args.inputs[0].spec.dtype, [&](auto tag) -> std::optional<Reducer> {
     using T = typename decltype(tag)::type;
-    return typed_run<Kind, T, UnsignedOf<sizeof(T)>, bool>(args, op);
+    return reducer_of<Kind, T, UnsignedOf<sizeof(T)>, bool>(args, op);
   });
 }
 
-Run run_of(const PrepareArgs& args, const Reduce& op) {
+std::optional<Reducer> make_reducer(const PrepareArgs& args, const Reduce& op) {
   switch (op.kind) {
     case ReduceKind::sum:
-      return run_of_kind<Sum>(args, op);
+      return reducer_of_kind<Sum>(args, op);
     case ReduceKind::mean:
-      return mean_run(args, op);
+      return mean_reducer(args, op);
     case ReduceKind::max:
-      return run_of_kind<Max>(args, op);
+      return reducer_of_kind<Max>(args, op);
     case ReduceKind::min:
-      return run_of_kind<Min>(args, op);
+      return reducer_of_kind<Min>(args, op);
     case ReduceKind::prod:
-      return run_of_kind<Prod>(args, op);
+      return reducer_of_kind<Prod>(args, op);
     case ReduceKind::all:
-      return truth_run<Both>(args, op);
+      return truth_reducer<Both>(args, op);
     case ReduceKind::any:
-      return truth_run<Either>(args, op);
+      return truth_reducer<Either>(args, op);
   }
   return {};
 }
@@ -408,13 +428,15 @@ Prepared prepare_reduce(const PrepareArgs& args) {
     return refuse(
         fmt::format("{}: its operand must be strided, not {}", name(args.op), to_string(x)));
   }
-  Run run = run_of(args, op);
-  if (!run) {
+  const std::optional<Reducer> reducer = make_reducer(args, op);
+  if (!reducer) {
     return refuse(fmt::format("{} of {} is not defined", name(args.op), to_string(x.spec.dtype)));
   }
   KernelTraits traits = whole_operand_traits(args.inputs, args.outputs);
+  traits.workspace_bytes = reducer->workspace_bytes();
   traits.honours_extent = !x.spec.shape.empty() && (op.axes.empty() || op.axes[0] != 0);
-  return make_kernel(std::move(traits), std::move(run));
+  return make_kernel(std::move(traits),
+                     [made = *reducer](const Launch& launch) { made.run(launch); });
 }
 
 }  // namespace heddle::cpu

@@ -1,7 +1,9 @@
 #include "device/cpu/row_ops.h"
 
+#include <bit>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "device/cpu/isa.h"
 #include "device/cpu/simd_targets.h"
@@ -15,6 +17,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace heddle::cpu::HWY_NAMESPACE {
 
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kAllBits = std::bit_cast<float>(0xffffffffu);
 constexpr int kVectorLanes = static_cast<int>(hn::MaxLanes(FloatTag()));
 constexpr int kVectors = kSumLanes / kVectorLanes;
 
@@ -67,6 +71,41 @@ struct MaxStep {
   }
 };
 
+struct MultiplyStep {
+  template <class V>
+  static HWY_INLINE HWY_ATTR V apply(V a, V x) {
+    return hn::Mul(a, x);
+  }
+};
+/// a where it is NaN or the larger, else x, which then may be NaN.
+struct LargestStep {
+  template <class V>
+  static HWY_INLINE HWY_ATTR V apply(V a, V x) {
+    return hn::IfThenElse(hn::Or(hn::IsNaN(a), hn::Gt(a, x)), a, x);
+  }
+};
+struct SmallestStep {
+  template <class V>
+  static HWY_INLINE HWY_ATTR V apply(V a, V x) {
+    return hn::IfThenElse(hn::Or(hn::IsNaN(a), hn::Lt(a, x)), a, x);
+  }
+};
+
+struct AllStep {
+  template <class V>
+  static HWY_INLINE HWY_ATTR V apply(V a, V x) {
+    return hn::IfThenZeroElse(hn::Eq(x, hn::Zero(hn::DFromV<V>())), a);
+  }
+};
+struct AnyStep {
+  template <class V>
+  static HWY_INLINE HWY_ATTR V apply(V a, V x) {
+    const hn::DFromV<V> d;
+    const auto is_zero = hn::Eq(x, hn::Zero(d));
+    return hn::Or(a, hn::IfThenZeroElse(is_zero, hn::Set(d, kAllBits)));
+  }
+};
+
 /// The lanes of a vector folded in halves.
 template <class Combine, int lanes, class V>
 HWY_INLINE HWY_ATTR float fold_vector(V v) {
@@ -109,11 +148,62 @@ HWY_ATTR float sum_squares(const float* x, std::int64_t n) {
 }
 
 HWY_ATTR float max(const float* x, std::int64_t n) {
-  constexpr float kLowest = -std::numeric_limits<float>::infinity();
-  Lanes lanes = filled(kLowest);
-  for_groups<MaxStep>(x, n, kLowest, lanes);
+  Lanes lanes = filled(-kInfinity);
+  for_groups<MaxStep>(x, n, -kInfinity, lanes);
   return fold<MaxStep>(lanes);
 }
+
+template <class Step>
+constexpr float identity_of() {
+  if (std::is_same_v<Step, MultiplyStep>) return 1.0f;
+  if (std::is_same_v<Step, LargestStep>) return -kInfinity;
+  if (std::is_same_v<Step, AllStep>) return kAllBits;
+  return std::is_same_v<Step, SmallestStep> ? kInfinity : 0.0f;
+}
+
+template <class Step>
+HWY_ATTR float fold_block(const float* x, std::int64_t n) {
+  if (n > kBlock) {
+    std::int64_t half = kBlock;  // a power of two of blocks, as Pairwise combines them
+    while (2 * half < n) half *= 2;
+    const FloatVec first = constant(fold_block<Step>(x, half));
+    return hn::GetLane(Step::apply(first, constant(fold_block<Step>(x + half, n - half))));
+  }
+  Lanes lanes = filled(identity_of<Step>());
+  for_groups<Step>(x, n, identity_of<Step>(), lanes);
+  return fold<Step>(lanes);
+}
+
+template <class Step>
+HWY_ATTR void fold_rows(const void* const* rows, const void* const* next, std::int64_t count,
+                        std::int64_t n, float* out) {
+  constexpr std::int64_t kLine = 16;
+  const auto floats = [](const void* row) { return static_cast<const float*>(row); };
+  const FloatTag d;
+  std::int64_t i = 0;
+  for (; i + kVectorLanes <= n; i += kVectorLanes) {
+    if (next && i % kLine == 0) {
+      for (std::int64_t r = 0; r < count; ++r) __builtin_prefetch(floats(next[r]) + i, 0, 2);
+    }
+    FloatVec folded = hn::LoadU(d, out + i);
+    for (std::int64_t r = 0; r < count; ++r) {
+      folded = Step::apply(folded, hn::LoadU(d, floats(rows[r]) + i));
+    }
+    hn::StoreU(folded, d, out + i);
+  }
+  if (i == n) return;
+  HWY_ALIGN float rest[kVectorLanes] = {}, other[kVectorLanes] = {};
+  const std::size_t bytes = static_cast<std::size_t>(n - i) * sizeof(float);
+  std::memcpy(rest, out + i, bytes);
+  for (std::int64_t r = 0; r < count; ++r) {
+    std::memcpy(other, floats(rows[r]) + i, bytes);
+    hn::Store(Step::apply(hn::Load(d, rest), hn::Load(d, other)), d, rest);
+  }
+  std::memcpy(out + i, rest, bytes);
+}
+
+template <class Step>
+constexpr FloatFold kFold{fold_block<Step>, fold_rows<Step>};
 
 /// out = f(x) by whole vectors, the rest through a padded copy.
 template <class F>
@@ -131,12 +221,6 @@ HWY_INLINE HWY_ATTR void map(const float* x, float* out, std::int64_t n, const F
   std::memcpy(out + i, rest, bytes);
 }
 
-struct SubtractAndExp {
-  FloatVec shift;
-  HWY_INLINE HWY_ATTR FloatVec apply(FloatVec x) const {
-    return exp_of_negative(hn::Sub(x, shift));
-  }
-};
 struct Scale {
   FloatVec factor;
   HWY_INLINE HWY_ATTR FloatVec apply(FloatVec x) const { return hn::Mul(x, factor); }
@@ -150,8 +234,28 @@ struct AddSquaredDeviation {
 };
 
 HWY_ATTR float exp_sum(const float* x, float shift, float* out, std::int64_t n) {
-  map(x, out, n, SubtractAndExp{constant(shift)});
-  return sum(out, n);
+  const FloatTag d;
+  const FloatVec shifts = constant(shift);
+  Lanes lanes = filled(0.0f);
+  const auto group = [&](const float* from, float* to) HWY_ATTR {
+    for (int k = 0; k < kVectors; ++k) {
+      const std::int64_t at = k * kVectorLanes;
+      const FloatVec e = exp_below_88(hn::Sub(hn::LoadU(d, from + at), shifts));
+      hn::StoreU(e, d, to + at);
+      lanes.v[k] = hn::Add(lanes.v[k], e);
+    }
+  };
+  std::int64_t i = 0;
+  for (; i + kSumLanes <= n; i += kSumLanes) group(x + i, out + i);
+  if (i < n) {
+    HWY_ALIGN float rest[kSumLanes];
+    for (float& r : rest) r = -kInfinity;
+    const std::size_t bytes = static_cast<std::size_t>(n - i) * sizeof(float);
+    std::memcpy(rest, x + i, bytes);
+    group(rest, rest);
+    std::memcpy(out + i, rest, bytes);
+  }
+  return fold<AddStep>(lanes);
 }
 
 HWY_ATTR float sum_squared_deviations(const float* x, float mean, std::int64_t n) {
@@ -197,9 +301,42 @@ void normalize(const float* x, float mean, float factor, const float* weight, co
   function(x, mean, factor, weight, bias, out, n);
 }
 
+HWY_ATTR void stream(const void* from, void* to, std::int64_t bytes) {
+#if HWY_TARGET == HWY_SCALAR
+  std::memcpy(to, from, static_cast<std::size_t>(bytes));
+#else
+  constexpr std::int64_t kLine = 64;
+  const hn::ScalableTag<std::uint8_t> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const auto* source = static_cast<const std::uint8_t*>(from);
+  auto* target = static_cast<std::uint8_t*>(to);
+  const auto odd = static_cast<std::int64_t>(-reinterpret_cast<std::uintptr_t>(to) % kLine);
+  std::int64_t at = odd < bytes ? odd : bytes;
+  std::memcpy(target, source, static_cast<std::size_t>(at));
+  for (; at + kLine <= bytes; at += kLine) {
+    for (std::int64_t i = at; i < at + kLine; i += lanes) {
+      hn::Stream(hn::LoadU(d, source + i), d, target + i);
+    }
+  }
+  std::memcpy(target + at, source + at, static_cast<std::size_t>(bytes - at));
+#endif
+}
+
 const RowOps& row_table() {
-  static constexpr RowOps kTable{sum,   sum_squares, sum_squared_deviations, max, exp_sum,
-                                 scale, normalize};
+  static constexpr RowOps kTable{sum,
+                                 sum_squares,
+                                 sum_squared_deviations,
+                                 max,
+                                 exp_sum,
+                                 scale,
+                                 normalize,
+                                 stream,
+                                 kFold<AddStep>,
+                                 kFold<MultiplyStep>,
+                                 kFold<LargestStep>,
+                                 kFold<SmallestStep>,
+                                 kFold<AllStep>,
+                                 kFold<AnyStep>};
   return kTable;
 }
 

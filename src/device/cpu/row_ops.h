@@ -43,6 +43,16 @@ class Pairwise {
   std::uint64_t count_ = 0;
 };
 
+/// A way to combine floats: NaN in, NaN out.
+struct FloatFold {
+  /// Of n elements, in the order above: of blocks, and those pairwise.
+  float (*block)(const float* x, std::int64_t n);
+  /// out = out combined with each of the rows, one after another; element by element. Meanwhile as
+  /// many rows of `next`, if that is not null, are fetched.
+  void (*rows)(const void* const* rows, const void* const* next, std::int64_t count, std::int64_t n,
+               float* out);
+};
+
 /// On blocks of n <= kBlock elements. `out` may be `x`.
 struct RowOps {
   float (*sum)(const float* x, std::int64_t n);
@@ -57,6 +67,11 @@ struct RowOps {
   /// out = (x - mean) * scale [* weight] [+ bias]; weight and bias may be null.
   void (*normalize)(const float* x, float mean, float scale, const float* weight, const float* bias,
                     float* out, std::int64_t n);
+  /// Copies to where nobody reads before the next StreamFence ends.
+  void (*stream)(const void* from, void* to, std::int64_t bytes);
+  FloatFold sums, products, largest, smallest;
+  /// Of masks: all bits of what is not 0.
+  FloatFold all, any;
 };
 
 /// With the instructions that isa() allows.

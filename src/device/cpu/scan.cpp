@@ -11,14 +11,21 @@
 #include "device/cpu/kernel.h"
 #include "device/cpu/lines.h"
 #include "device/cpu/prefetch.h"
+#include "device/cpu/scan_ops.h"
 #include "device/cpu/types.h"
-#include "device/cpu/wide_math.h"
 
 namespace heddle::cpu {
 
 namespace {
 
 constexpr std::int64_t kChunk = 16384;
+/// Lines that are walked side by side: runs of memory that are read and written fast, or less where
+/// there are more threads.
+constexpr std::int64_t kWidest = 1024, kNarrowest = 64;
+/// Lines [column, column + columns) of one outer index.
+struct Side {
+  std::int64_t outer, column, columns;
+};
 
 /// Where floats are added or multiplied, rounding is left to the end.
 template <class Kind, class T>
@@ -48,6 +55,7 @@ struct Scanner {
   bool reverse = false, exclusive = false;
   BlockSource source;
   BlockSink sink;
+  const ScanOps* ops = nullptr;  // of floats
 
   std::int64_t chunks() const {
     return lines.length > 2 * kChunk ? (lines.length + kChunk - 1) / kChunk : 1;
@@ -59,40 +67,47 @@ struct Scanner {
   void run(const Launch& launch) const {
     auto* totals = reinterpret_cast<A*>(launch.workspace);
     if (chunks() > 1) {
-      for_each_chunk(launch, [&](const Bundle& bundle, std::int64_t chunk) {
-        A sums[kWidestBundle];
-        std::fill_n(sums, bundle.columns, Kind::template identity<A>());
-        walk<false>(launch, bundle, chunk, sums);
-        std::copy_n(sums, bundle.columns, totals + total_of(bundle, chunk));
+      for_each_chunk(launch, [&](const Side& side, std::int64_t chunk) {
+        A sums[kWidest];
+        std::fill_n(sums, side.columns, Kind::template identity<A>());
+        walk<false>(launch, side, chunk, sums);
+        std::copy_n(sums, side.columns, totals + total_of(side, chunk));
       });
       add_up(totals);
     }
-    for_each_chunk(launch, [&](const Bundle& bundle, std::int64_t chunk) {
-      A sums[kWidestBundle];
+    for_each_chunk(launch, [&](const Side& side, std::int64_t chunk) {
+      A sums[kWidest];
       if (chunks() == 1) {
-        std::fill_n(sums, bundle.columns, Kind::template identity<A>());
+        std::fill_n(sums, side.columns, Kind::template identity<A>());
       } else {
-        std::copy_n(totals + total_of(bundle, chunk), bundle.columns, sums);
+        std::copy_n(totals + total_of(side, chunk), side.columns, sums);
       }
-      walk<true>(launch, bundle, chunk, sums);
+      walk<true>(launch, side, chunk, sums);
     });
   }
 
  private:
   template <class Body>
   void for_each_chunk(const Launch& launch, const Body& body) const {
-    const std::int64_t work =
-        std::min(lines.length, kChunk) * std::min(lines.bundle_width(), lines.inner);
-    parallel(launch.team, lines.bundles_that_count(launch.extent) * chunks(), row_grain(work),
-             [&](std::int64_t begin, std::int64_t end) {
-               for (std::int64_t i = begin; i < end; ++i) {
-                 body(bundle_of(lines, i / chunks()), i % chunks());
-               }
-             });
+    if (lines.count() == 0) return;
+    const std::int64_t all = lines.outer_that_count(launch.extent);
+    std::int64_t width = kWidest;  // whole vectors of columns, whatever the number of threads
+    const auto across = [&] { return (lines.inner + width - 1) / width; };
+    while (width > kNarrowest && all * across() * chunks() < launch.team.size()) width /= 2;
+    const std::int64_t work = std::min(lines.length, kChunk) * std::min(width, lines.inner);
+    parallel(
+        launch.team, all * across() * chunks(), row_grain(work),
+        [&](std::int64_t begin, std::int64_t end) {
+          const StreamFence fence;
+          for (std::int64_t i = begin; i < end; ++i) {
+            const std::int64_t side = i / chunks(), column = side % across() * width;
+            body({side / across(), column, std::min(width, lines.inner - column)}, i % chunks());
+          }
+        });
   }
 
-  std::int64_t total_of(const Bundle& bundle, std::int64_t chunk) const {
-    return chunk * lines.count() + bundle.outer * lines.inner + bundle.column;
+  std::int64_t total_of(const Side& side, std::int64_t chunk) const {
+    return chunk * lines.count() + side.outer * lines.inner + side.column;
   }
 
   /// Chunks' totals become what is before each chunk.
@@ -109,42 +124,53 @@ struct Scanner {
   }
 
   template <bool kWrites>
-  void walk(const Launch& launch, const Bundle& bundle, std::int64_t chunk, A* sums) const {
+  void walk(const Launch& launch, const Side& side, std::int64_t chunk, A* sums) const {
     const std::int64_t begin = chunk * kChunk;
     const std::int64_t end = chunk + 1 == chunks() ? lines.length : begin + kChunk;
-    if (lines.inner == 1) return along<kWrites>(launch, bundle.outer, begin, end, *sums);
+    if (lines.inner == 1) return along<kWrites>(launch, side.outer, begin, end, *sums);
+    if constexpr (std::is_same_v<T, float>) {
+      if (ops && source.in_place() && (sink.in_place() || sink.streams())) {
+        return rows_of_floats<kWrites>(launch, side, begin, end, sums);
+      }
+    }
     BlockBuffer scratch, out_scratch;
     std::byte* out = launch.outputs[0].data;
     for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t at =
-          lines.at(bundle.outer, reverse ? lines.length - 1 - i : i) + bundle.column;
-      fetch_ahead<kWrites>(launch, at, bundle.columns);
-      const auto* x =
-          static_cast<const T*>(source.load(launch.inputs[0].data, at, bundle.columns, scratch));
-      Out* y = kWrites ? static_cast<Out*>(sink.target(out, at, out_scratch)) : nullptr;
-      row<kWrites>(x, bundle.columns, sums, y);
-      if (kWrites) sink.store(y, out, at, bundle.columns);
+      for (std::int64_t c = 0; c < side.columns; c += kBlock) {
+        const std::int64_t at = place_of(side, i) + c, n = std::min(kBlock, side.columns - c);
+        const auto* x = static_cast<const T*>(source.load(launch.inputs[0].data, at, n, scratch));
+        Out* y = kWrites ? static_cast<Out*>(sink.target(out, at, out_scratch)) : nullptr;
+        row<kWrites>(x, n, sums + c, y);
+        if (kWrites) sink.store(y, out, at, n);
+      }
     }
   }
 
-  /// What the walk comes to some elements later, for which each line lies in another page.
+  /// Of the step i of lines side by side.
+  std::int64_t place_of(const Side& side, std::int64_t i) const {
+    return lines.at(side.outer, reverse ? lines.length - 1 - i : i) + side.column;
+  }
+
   template <bool kWrites>
-  void fetch_ahead(const Launch& launch, std::int64_t at, std::int64_t columns) const {
-    constexpr std::int64_t kAhead = 8;
-    if (!source.in_place() || !sink.in_place()) return;
-    const std::int64_t later = at + (reverse ? -kAhead : kAhead) * lines.inner;
-    if (later < 0 || later >= lines.count() * lines.length) return;
-    prefetch(source.at(launch.inputs[0].data, later), columns * static_cast<int>(sizeof(T)));
-    if (!kWrites) return;
-    BlockBuffer unused;
-    prefetch_for_write(sink.target(launch.outputs[0].data, later, unused),
-                       columns * static_cast<int>(sizeof(Out)));
+  void rows_of_floats(const Launch& launch, const Side& side, std::int64_t begin, std::int64_t end,
+                      A* sums) const {
+    const std::int64_t first = place_of(side, begin);
+    ScanRows rows{launch.inputs[0].template as<const float>() + first,
+                  kWrites ? launch.outputs[0].template as<float>() + first : nullptr,
+                  end - begin,
+                  side.columns,
+                  reverse ? -lines.inner : lines.inner,
+                  exclusive};
+    constexpr std::int64_t kLine = kCacheLine / static_cast<std::int64_t>(sizeof(float));
+    rows.streams = sink.streams() && rows.apart % kLine == 0 && rows.x != rows.out &&
+                   reinterpret_cast<std::uintptr_t>(rows.out) % kCacheLine == 0;
+    ops->across(rows, sums);
   }
 
   /// An element of each of several lines. An output may lie where its own input does.
   template <bool kWrites>
   void row(const T* x, std::int64_t columns, A* __restrict sums, Out* y) const {
-    A with[kWidestBundle];
+    A with[kBlock];
     for (std::int64_t c = 0; c < columns; ++c) with[c] = Kind()(sums[c], static_cast<A>(x[c]));
     if constexpr (kWrites) {
       const A* results = exclusive ? sums : with;
@@ -169,30 +195,30 @@ struct Scanner {
     }
   }
 
-  /// By groups, each scanned on its own before what is before it is added to all: so that one
-  /// addition waits for the last only once in a group.
+  /// By groups, as in scan_ops.h.
   template <bool kWrites>
   void block(const T* x, std::int64_t n, A& sum, Out* y) const {
     if constexpr (std::is_same_v<Kind, LogAddExp> && std::is_same_v<T, float>) {
       if (scan_log_sums(x, n, reverse, exclusive, sum, kWrites ? y : nullptr)) return;
     }
-    if constexpr (kIsExtreme) return extremes<kWrites>(x, n, sum, y);
-    constexpr std::int64_t kGroup = std::is_same_v<Kind, LogAddExp> ? 1 : 8;
-    const std::int64_t step = reverse ? -1 : 1;
-    std::int64_t i = 0;
-    for (; i + kGroup <= n; i += kGroup) {
-      const std::int64_t first = reverse ? n - 1 - i : i;
-      A prefix[kGroup];
-      prefix[0] = static_cast<A>(x[first]);
-      for (std::int64_t k = 1; k < kGroup; ++k) {
-        prefix[k] = Kind()(prefix[k - 1], static_cast<A>(x[first + k * step]));
-      }
-      if constexpr (kWrites) write_group<kGroup>(prefix, sum, y + first, step);
-      sum = Kind()(sum, prefix[kGroup - 1]);
+    if constexpr (std::is_same_v<T, float> && std::is_same_v<A, double>) {
+      if (ops && ops->along)
+        return ops->along(x, n, reverse, exclusive, sum, kWrites ? y : nullptr);
     }
-    for (; i < n; ++i) {
-      const std::int64_t from = reverse ? n - 1 - i : i;
-      add<kWrites>(x[from], sum, y + from);
+    if constexpr (kIsExtreme) return extremes<kWrites>(x, n, sum, y);
+    constexpr std::int64_t kGroup = std::is_same_v<Kind, LogAddExp> ? 1 : kScanGroup;
+    const std::int64_t step = reverse ? -1 : 1;
+    for (std::int64_t i = 0; i < n; i += kGroup) {
+      const std::int64_t first = reverse ? n - 1 - i : i, count = std::min(kGroup, n - i);
+      A prefix[kGroup] = {};
+      for (std::int64_t k = 0; k < count; ++k) prefix[k] = static_cast<A>(x[first + k * step]);
+      for (std::int64_t half = 1; half < kGroup; half *= 2) {
+        for (std::int64_t k = half; k < count; ++k) {
+          if ((k & half) != 0) prefix[k] = Kind()(prefix[k / half * half - 1], prefix[k]);
+        }
+      }
+      if constexpr (kWrites) write_group(prefix, count, sum, y + first, step);
+      sum = Kind()(sum, prefix[count - 1]);
     }
   }
 
@@ -220,16 +246,15 @@ struct Scanner {
     }
   }
 
-  template <std::int64_t kGroup>
-  void write_group(const A* prefix, A sum, Out* y, std::int64_t step) const {
+  void write_group(const A* prefix, std::int64_t count, A sum, Out* y, std::int64_t step) const {
     if (!exclusive) {
-      for (std::int64_t k = 0; k < kGroup; ++k) {
+      for (std::int64_t k = 0; k < count; ++k) {
         y[k * step] = static_cast<Out>(Kind()(sum, prefix[k]));
       }
       return;
     }
     *y = static_cast<Out>(sum);
-    for (std::int64_t k = 1; k < kGroup; ++k) {
+    for (std::int64_t k = 1; k < count; ++k) {
       y[k * step] = static_cast<Out>(Kind()(sum, prefix[k - 1]));
     }
   }
@@ -257,8 +282,9 @@ Prepared prepare_kind(const PrepareArgs& args, const Scan& op) {
     if constexpr ((kComplex && !kAdds) || (kLog && !std::is_floating_point_v<T>)) {
       return {};  // infer refuses these
     } else {
-      const Scanner<Kind, T> scanner{lines, op.reverse, op.exclusive, BlockSource(x),
-                                     BlockSink(args.outputs[0].spec.dtype)};
+      Scanner<Kind, T> scanner{lines, op.reverse, op.exclusive, BlockSource(x),
+                               BlockSink::of_output(args.outputs[0].spec)};
+      if (std::is_same_v<T, float>) scanner.ops = scan_ops(op.kind);
       traits.workspace_bytes = scanner.workspace_bytes();
       return [scanner](const Launch& launch) { scanner.run(launch); };
     }

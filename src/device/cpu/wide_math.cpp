@@ -24,7 +24,6 @@ namespace heddle::cpu {
 struct WideTable {
   FloatUnary (*unary)(UnaryKind);
   FloatBinary (*binary)(BinaryKind);
-  bool (*log_sums)(const float*, std::int64_t, bool, bool, double&, float*);
 };
 }  // namespace heddle::cpu
 #endif
@@ -134,7 +133,7 @@ HWY_INLINE HWY_ATTR Mask within(FloatVec x, float most) {
 
 /// e^x + e^-x, halved.
 HWY_INLINE HWY_ATTR FloatVec cosh(FloatVec x) {
-  const FloatVec e = hn::Mul(constant(0.5f), exp(hn::Abs(x)));
+  const FloatVec e = hn::Mul(constant(0.5f), exp_below_88(hn::Abs(x)));
   return hn::Add(e, hn::Div(constant(0.25f), e));
 }
 
@@ -143,7 +142,7 @@ HWY_INLINE HWY_ATTR FloatVec sinh(FloatVec x) {
   const FloatVec s = hn::Mul(x, x);
   const FloatVec p = polynomial(s, 0.166666666f, 0.00833333951f, 0.000198381337f, 2.80610201e-06f);
   const FloatVec small = hn::MulAdd(hn::Mul(x, s), p, x);
-  const FloatVec e = hn::Mul(constant(0.5f), exp(hn::Abs(x)));
+  const FloatVec e = hn::Mul(constant(0.5f), exp_below_88(hn::Abs(x)));
   const FloatVec large = hn::CopySign(hn::Sub(e, hn::Div(constant(0.25f), e)), x);
   return hn::IfThenElse(hn::Lt(s, constant(1.0f)), small, large);
 }
@@ -181,14 +180,61 @@ HWY_INLINE HWY_ATTR FloatVec erfinv(FloatVec x) {
   return hn::Mul(x, hn::IfThenElse(hn::Lt(w, constant(5.0f)), near_zero, near_one));
 }
 
-/// Of 2^n m with m between the roots of 1/2 and 2, n + log2(m): exact for powers of two.
-HWY_INLINE HWY_ATTR FloatVec log2(FloatVec x) {
+/// Of x = 2^n m with m between the roots of 1/2 and 2: n, and s = (m - 1) / (m + 1) in two parts.
+struct Artanh {
+  FloatVec n, s, rest;
+};
+HWY_INLINE HWY_ATTR Artanh artanh_of(FloatVec x) {
   const FloatTag d;
   const hn::RebindToSigned<FloatTag> di;
   const auto bits = hn::BitCast(di, x);
   const auto n = hn::ShiftRight<23>(hn::Sub(bits, hn::Set(di, 0x3f3504f3)));
   const FloatVec m = hn::BitCast(d, hn::Sub(bits, hn::ShiftLeft<23>(n)));
-  return hn::MulAdd(hn::Log(d, m), constant(std::numbers::log2e_v<float>), hn::ConvertTo(d, n));
+  const FloatVec one = constant(1.0f);
+  const FloatVec below = hn::Sub(m, one), above = hn::Add(m, one);
+  const FloatVec inverse = hn::Div(one, above), s = hn::Mul(below, inverse);
+  // What is missing of s above = below; `above` itself was rounded.
+  const FloatVec lost = hn::Sub(m, hn::Sub(above, one));
+  const FloatVec missing = hn::NegMulAdd(s, lost, hn::NegMulAdd(s, above, below));
+  return {hn::ConvertTo(d, n), s, hn::Mul(missing, inverse)};
+}
+
+// log2(m) = 2 log2(e) artanh(s) in two parts, which together know it to some 2^-30. The
+// polynomial is an interpolation of 2 log2(e) (artanh(s) - s) / s^3 in s^2, error 2^-33.
+struct TwoFloats {
+  FloatVec high, low;
+};
+HWY_INLINE HWY_ATTR TwoFloats log2_in_two(FloatVec x) {
+  const Artanh a = artanh_of(x);
+  const FloatVec factor = constant(2.88539004f), z = hn::Mul(a.s, a.s);
+  const FloatVec p = polynomial(z, 0.961796701f, 0.577079773f, 0.411901265f, 0.336587489f);
+  const FloatVec high = hn::Mul(a.s, factor);
+  FloatVec low = hn::MulAdd(a.s, factor, hn::Neg(high));
+  low = hn::MulAdd(a.s, constant(3.85192607e-08f), low);
+  low = hn::MulAdd(a.rest, factor, low);
+  low = hn::MulAdd(hn::Mul(a.s, z), p, low);
+  const FloatVec sum = hn::Add(a.n, high);  // n is 0, or more than |high|
+  low = hn::Add(hn::Sub(high, hn::Sub(sum, a.n)), low);
+  const FloatVec rounded = hn::Add(sum, low);
+  return {rounded, hn::Sub(low, hn::Sub(rounded, sum))};
+}
+
+/// Exact for powers of two.
+HWY_INLINE HWY_ATTR FloatVec log2(FloatVec x) {
+  return log2_in_two(x).high;
+}
+
+// Below 0.75 a polynomial (an interpolation of (arcsinh(x)/x - 1) / x^2 in x^2, error 4e-9), above
+// it log(|x| + sqrt(x^2 + 1)).
+HWY_INLINE HWY_ATTR FloatVec arcsinh(FloatVec x) {
+  const FloatVec a = hn::Abs(x), s = hn::Mul(x, x);
+  const FloatVec p = polynomial(s, -0.166666657f, 0.0749989226f, -0.0446115658f, 0.0300318133f,
+                                -0.020435594f, 0.0114546763f, -0.0035137611f);
+  const FloatVec small = hn::MulAdd(hn::Mul(x, s), p, x);
+  const FloatVec root = hn::Sqrt(hn::MulAdd(a, a, constant(1.0f)));
+  const FloatVec other = hn::IfThenElse(hn::Lt(a, constant(1e9f)), root, a);  // not infinite
+  const FloatVec large = hn::CopySign(log_of_normal(hn::Add(a, other)), x);
+  return hn::IfThenElse(hn::Lt(a, constant(0.75f)), small, large);
 }
 
 /// Where erf never comes to.
@@ -203,7 +249,7 @@ inline float inverse_at_end(float x) {
     static HWY_INLINE HWY_ATTR Mask good(FloatVec x) { return GOOD; }            \
     static float exact(float x) { return EXACT; }                                \
   }
-HEDDLE_WIDE_UNARY(log, hn::Log(FloatTag(), x), between(x, kSmallest, kLargest), std::log(x));
+HEDDLE_WIDE_UNARY(log, log_of_normal(x), between(x, kSmallest, kLargest), std::log(x));
 HEDDLE_WIDE_UNARY(log2, log2(x), between(x, kSmallest, kLargest), std::log2(x));
 HEDDLE_WIDE_UNARY(log10, hn::Log10(FloatTag(), x), between(x, kSmallest, kLargest), std::log10(x));
 HEDDLE_WIDE_UNARY(log1p, hn::Log1p(FloatTag(), x), between(x, -0.999f, kLargest), std::log1p(x));
@@ -216,7 +262,7 @@ HEDDLE_WIDE_UNARY(cosh, cosh(x), within(x, 88.0f), std::cosh(x));
 HEDDLE_WIDE_UNARY(arcsin, hn::Asin(FloatTag(), x), within(x, 1.0f), std::asin(x));
 HEDDLE_WIDE_UNARY(arccos, hn::Acos(FloatTag(), x), within(x, 1.0f), std::acos(x));
 HEDDLE_WIDE_UNARY(arctan, hn::Atan(FloatTag(), x), hn::Eq(x, x), std::atan(x));
-HEDDLE_WIDE_UNARY(arcsinh, hn::Asinh(FloatTag(), x), within(x, kLargest), std::asinh(x));
+HEDDLE_WIDE_UNARY(arcsinh, arcsinh(x), within(x, 1e38f), std::asinh(x));
 HEDDLE_WIDE_UNARY(arccosh, hn::Acosh(FloatTag(), x), between(x, 1.0f, kLargest), std::acosh(x));
 HEDDLE_WIDE_UNARY(arctanh, hn::Atanh(FloatTag(), x), within(x, 0.999f), std::atanh(x));
 HEDDLE_WIDE_UNARY(erfinv, erfinv(x), within(x, 0x1.fffffep-1f), inverse_at_end(x));
@@ -282,27 +328,32 @@ struct floor_divide_op {
   static float exact(float a, float b) { return floor_quotient(a, b); }
 };
 
-// a^b = e^(b log a) in double; a negative base has a power where the exponent is whole.
+// |a|^b = 2^(b log2 |a|), with a logarithm in two parts since its error is multiplied by what may
+// be 128; a negative base has a power where the exponent is whole. The polynomial is an
+// interpolation of 2^f for |f| <= 1/2, error 9e-9.
 struct power_op {
-  using DoubleTag = hn::RepartitionToWide<FloatTag>;
-  static HWY_INLINE HWY_ATTR hn::Vec<DoubleTag> of_halves(hn::Vec<DoubleTag> a,
-                                                          hn::Vec<DoubleTag> b) {
-    const DoubleTag d;
-    const auto exponent = hn::Mul(b, hn::Log(d, a));
-    const auto bounded = hn::Min(hn::Max(exponent, hn::Set(d, -200.0)), hn::Set(d, 200.0));
-    return hn::Exp(d, bounded);
+  static HWY_INLINE HWY_ATTR FloatVec of_size(FloatVec size, FloatVec b) {
+    const hn::RebindToSigned<FloatTag> di;
+    const TwoFloats logarithm = log2_in_two(size);
+    // Bounds beyond which any power of another number than 1 overflows or vanishes.
+    const FloatVec factor = hn::Min(hn::Max(b, constant(-1e12f)), constant(1e12f));
+    const FloatVec product = hn::Mul(factor, logarithm.high);
+    const FloatVec rest =
+        hn::MulAdd(factor, logarithm.low, hn::MulAdd(factor, logarithm.high, hn::Neg(product)));
+    const FloatVec bounded = hn::Min(hn::Max(product, constant(-200.0f)), constant(200.0f));
+    const FloatVec n = hn::Round(bounded), one = constant(1.0f);
+    const FloatVec f = hn::Add(hn::Sub(bounded, n), hn::Min(hn::Max(rest, hn::Neg(one)), one));
+    const FloatVec e = polynomial(f, 1.0f, 0.693147182f, 0.240226507f, 0.0555035695f,
+                                  0.00961808302f, 0.00133908633f, 0.000154531634f);
+    const auto whole = hn::ConvertTo(di, n);
+    const auto half = hn::ShiftRight<1>(whole);
+    return hn::Mul(hn::Mul(e, power_of_two(half)), power_of_two(hn::Sub(whole, half)));
   }
   static HWY_INLINE HWY_ATTR FloatVec apply(FloatVec a, FloatVec b, Mask& good) {
     const FloatTag d;
-    const DoubleTag dd;
-    const hn::Half<FloatTag> dh;
     const hn::RebindToSigned<FloatTag> di;
     const FloatVec size = hn::Abs(a);
-    const auto low = of_halves(hn::PromoteTo(dd, hn::LowerHalf(dh, size)),
-                               hn::PromoteTo(dd, hn::LowerHalf(dh, b)));
-    const auto high = of_halves(hn::PromoteTo(dd, hn::UpperHalf(dh, size)),
-                                hn::PromoteTo(dd, hn::UpperHalf(dh, b)));
-    FloatVec power = hn::Combine(d, hn::DemoteTo(dh, high), hn::DemoteTo(dh, low));
+    FloatVec power = of_size(size, b);
     const Mask is_zero = hn::Eq(a, constant(0.0f)), is_negative = hn::Lt(a, constant(0.0f));
     const Mask is_whole = hn::And(hn::Eq(hn::Round(b), b), within(b, 8388608.0f));
     const auto odd_bit = hn::TestBit(hn::ConvertTo(di, b), hn::Set(di, 1));
@@ -336,101 +387,23 @@ struct arctan2_op {
   static float exact(float y, float x) { return std::atan2(y, x); }
 };
 
+/// log(1 + e) = 2 artanh(s), s = e / (2 + e), for e in [0, 1]: an interpolation of
+/// (2 artanh(s) - 2s) / s^3 in s^2, error 1e-9.
+HWY_INLINE HWY_ATTR FloatVec log1p_of_part(FloatVec e) {
+  const FloatVec s = hn::Div(e, hn::Add(e, constant(2.0f))), z = hn::Mul(s, s);
+  const FloatVec p =
+      polynomial(z, 0.666666687f, 0.399997056f, 0.28592357f, 0.217065752f, 0.232243299f);
+  return hn::MulAdd(hn::Mul(s, z), p, hn::Add(s, s));
+}
+
 struct logaddexp_op {
   static HWY_INLINE HWY_ATTR FloatVec apply(FloatVec a, FloatVec b, Mask& good) {
     const FloatVec larger = hn::Max(a, b), smaller = hn::Min(a, b);
     good = finite(a, b);
-    return hn::Add(larger, hn::Log1p(FloatTag(), exp(hn::Sub(smaller, larger))));
+    return hn::Add(larger, log1p_of_part(exp_below_88(hn::Sub(smaller, larger))));
   }
   static float exact(float a, float b) { return LogAddExp()(a, b); }
 };
-
-// ---- Scans
-
-struct Extent {
-  float low, high;
-};
-HWY_INLINE HWY_ATTR Extent extent_of(const float* x, std::int64_t n) {
-  const FloatTag d;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  FloatVec low = constant(x[0]), high = low, poison = hn::Zero(d);
-  std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    const FloatVec v = hn::LoadU(d, x + i);
-    low = hn::Min(low, v), high = hn::Max(high, v);
-    poison = hn::Add(poison, hn::Sub(v, v));  // NaN for what is not finite
-  }
-  Extent extent{hn::GetLane(hn::MinOfLanes(d, low)), hn::GetLane(hn::MaxOfLanes(d, high))};
-  float rest = hn::GetLane(hn::SumOfLanes(d, poison));
-  for (; i < n; ++i) {
-    extent.low = std::min(extent.low, x[i]);
-    extent.high = std::max(extent.high, x[i]);
-    rest += x[i] - x[i];
-  }
-  if (rest != 0) extent.high = std::numeric_limits<float>::infinity();
-  return extent;
-}
-
-/// Terms become the sums up to them, after `total`; gives the last. By groups, so that one addition
-/// waits for the last only once in a group.
-inline double running_sums(float* terms, std::int64_t n, bool reverse, bool exclusive,
-                           double total) {
-  constexpr std::int64_t kGroup = 8;
-  const std::int64_t step = reverse ? -1 : 1;
-  std::int64_t i = 0;
-  for (; i + kGroup <= n; i += kGroup) {
-    float* first = terms + (reverse ? n - 1 - i : i);
-    double sums[kGroup + 1] = {0};
-    for (std::int64_t k = 0; k < kGroup; ++k) {
-      sums[k + 1] = sums[k] + static_cast<double>(first[k * step]);
-    }
-    for (std::int64_t k = 0; k < kGroup; ++k) {
-      first[k * step] = static_cast<float>(total + sums[exclusive ? k : k + 1]);
-    }
-    total += sums[kGroup];
-  }
-  for (; i < n; ++i) {
-    float& term = terms[reverse ? n - 1 - i : i];
-    const double with = total + static_cast<double>(term);
-    term = static_cast<float>(exclusive ? total : with);
-    total = with;
-  }
-  return total;
-}
-
-// Sums of e^(x - shift), in double, and their logarithms. Logarithms of up to 16 have an error of
-// 1e-6 in float; what is further below the largest number is left to the caller.
-HWY_NOINLINE HWY_ATTR bool log_sums(const float* x, std::int64_t n, bool reverse, bool exclusive,
-                                    double& sum, float* out) {
-  constexpr double kFurthest = 16;
-  const FloatTag d;
-  const Extent extent = extent_of(x, n);
-  const bool starts = std::isinf(sum);
-  const double base = starts ? static_cast<double>(extent.low) : sum;
-  const double high = static_cast<double>(extent.high);
-  if (!(high - base < kFurthest) || !(base <= 1e30) || (starts && (exclusive || sum > 0))) {
-    return false;
-  }
-  const auto shift = static_cast<float>(std::max(base, high));
-  HWY_ALIGN float terms[kBlock + kMostLanes];
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  const FloatVec shifts = constant(shift);
-  std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    hn::StoreU(exp(hn::Sub(hn::LoadU(d, x + i), shifts)), d, terms + i);
-  }
-  if (i < n) hn::StoreU(exp(hn::Sub(load_rest(x + i, n - i), shifts)), d, terms + i);
-
-  double total = starts ? 0 : std::exp(sum - static_cast<double>(shift));
-  total = running_sums(terms, n, reverse, exclusive, total);
-  sum = static_cast<double>(shift) + std::log(total);
-  if (out == nullptr) return true;
-  for (i = 0; i + lanes <= n; i += lanes) {
-    hn::StoreU(hn::Add(hn::Log(d, hn::LoadU(d, terms + i)), shifts), d, out + i);
-  }
-  if (i < n) store_rest(hn::Add(hn::Log(d, load_rest(terms + i, n - i)), shifts), out + i, n - i);
-  return true;
-}
 
 FloatUnary find_unary(UnaryKind kind) {
   switch (kind) {
@@ -490,14 +463,11 @@ FloatUnary find_unary(UnaryKind) {
 FloatBinary find_binary(BinaryKind) {
   return nullptr;
 }
-bool log_sums(const float*, std::int64_t, bool, bool, double&, float*) {
-  return false;
-}
 
 #endif
 
 const WideTable& wide_table() {
-  static constexpr WideTable kTable{find_unary, find_binary, log_sums};
+  static constexpr WideTable kTable{find_unary, find_binary};
   return kTable;
 }
 
@@ -518,11 +488,6 @@ FloatUnary wide_unary(UnaryKind kind) {
 }
 FloatBinary wide_binary(BinaryKind kind) {
   return table().binary(kind);
-}
-
-bool scan_log_sums(const float* x, std::int64_t n, bool reverse, bool exclusive, double& sum,
-                   float* out) {
-  return table().log_sums(x, n, reverse, exclusive, sum, out);
 }
 
 }  // namespace heddle::cpu
