@@ -99,20 +99,24 @@ TEST(FableGrammar, NatsAreThoseOfTheChoices) {
 }
 
 TEST(FableCorpus, RowsAreFullAndDecodeToFables) {
+  constexpr std::size_t kRows = 32, kLength = 100;
   const Corpus corpus(3, 300, 500);
-  const heddle::Array rows = corpus.rows(Purpose::training, 0, 8, 100);
-  ASSERT_EQ(rows.shape(), (heddle::Shape{8, 100}));
+  const heddle::Array rows = corpus.rows(Purpose::training, 0, kRows, kLength);
+  ASSERT_EQ(rows.shape(), (heddle::Shape{kRows, kLength}));
   const heddle::Tokenizer tokenizer(corpus.metadata());
   const std::vector<std::int32_t> ids = rows.to_vector<std::int32_t>();
-  int conversations = 0;
-  for (std::size_t row = 0; row < 8; ++row) {
-    const std::span<const std::int32_t> of_row(ids.data() + row * 100, 100);
+  std::size_t conversations = 0, following = 0;
+  for (std::size_t row = 0; row < kRows; ++row) {
+    const std::span<const std::int32_t> of_row(ids.data() + row * kLength, kLength);
     const std::string text = tokenizer.decode(of_row, true);
-    EXPECT_THAT(text, MatchesRegex("(Once upon|There once|<.im_start.>user\n)(.|\n)*"));
-    conversations += text.front() == '<';
+    EXPECT_THAT(text, MatchesRegex("((<.endoftext.>)?(Once upon|There once)|<.im_start.>user\n)"
+                                   "(.|\n)*"));
+    conversations += text.starts_with(kTurnBegin);
+    following += text.starts_with(kEndOfText);
   }
-  EXPECT_GT(conversations, 0);
-  EXPECT_LT(conversations, 8);
+  EXPECT_GT(conversations, 0u);
+  EXPECT_GT(following, 0u);
+  EXPECT_LT(conversations + following, kRows);
 }
 
 TEST(FableCorpus, RowsDependOnSeedPurposeAndNumberOnly) {
