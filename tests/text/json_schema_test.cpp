@@ -60,6 +60,8 @@ TEST(JsonSchema, Numbers) {
                    {"-0.4", "-0.001"}, {"0", "-0.5", "-0.50", "-1", "-0", "-0.0"});
   expect_instances(R"({"type": "integer", "multipleOf": 15})", {"0", "15", "-30", "150"},
                    {"5", "10", "16"});
+  expect_instances(R"({"type": "number", "multipleOf": 1})", {"0", "15", "-3"}, {"0.5", "-1.25"});
+  expect_instances(R"({"type": "number", "multipleOf": 1, "maximum": 9})", {"0", "9"}, {"0.5"});
   expect_instances(R"({"type": "integer", "format": "int32"})", {"2147483647"}, {"2147483648"});
   expect_instances(R"({"type": "integer", "minimum": 10, "exclusiveMinimum": true})", {"11"},
                    {"10"});

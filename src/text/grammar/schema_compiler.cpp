@@ -183,7 +183,7 @@ SchemaCompiler::Body SchemaCompiler::compile_string(const Sources& sources) {
 
 SchemaCompiler::Body SchemaCompiler::compile_number(const Sources& sources, bool integer) {
   const NumberRange range = number_range(sources, integer);
-  if (!range.min && !range.max && range.multiple_of == 1) return any_number(integer);
+  if (!range.min && !range.max && range.multiple_of == 1) return any_number(range.integer);
   return number_machine(range, where(sources));
 }
 

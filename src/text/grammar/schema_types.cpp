@@ -217,6 +217,7 @@ NumberRange number_range(const Sources& sources, bool integer) {
     add_bound(source, range.min, false);
     add_bound(source, range.max, true);
     range.multiple_of = common_multiple(source, range.multiple_of);
+    range.integer = range.integer || source.find("multipleOf") != nullptr;  // of whole numbers
     const Json* format = source.find("format");
     if (format == nullptr || *format != "int32") continue;  // OpenAPI; others hold 15 digits
     range.min = tighter(range.min, {{true, "2147483648", ""}, false}, false);
