@@ -1,6 +1,8 @@
 // Factors, equations and transforms backwards. The formulas are those of M. Giles, "An extended
 // collection of matrix derivative results for forward and reverse mode" (2008), but that what is
 // read of one triangle only gets a cotangent there only.
+#include <complex>
+
 #include "base/check.h"
 #include "heddle/linalg.h"
 #include "tensor/format.h"
@@ -115,6 +117,11 @@ Array svd_vjp(const Array& u, const Array& s, const Array& v, const std::optiona
   };
   Array inner = to_s ? as_diagonal(*to_s) : zeros_like(matmul(column, row));
   if (to_u) inner = inner + skew(u, *to_u) * row;
+  if (to_u && u.dtype() == DType::complex64) {
+    // Columns of u and v may turn together, by one phase each.
+    const Array phases = matmul(turned(u), *to_u);
+    inner = inner + diagonal_part(phases - turned(phases)) / (scalar(2, s.dtype()) * row);
+  }
   if (to_v) inner = inner + column * skew(v, *to_v);
   Array found = matmul(matmul(u, inner), turned(v));
   if (to_u) found = found + matmul(beside(u, *to_u) / row, turned(v));
@@ -124,8 +131,6 @@ Array svd_vjp(const Array& u, const Array& s, const Array& v, const std::optiona
 
 InputCotangents svd_rule(const Factor& op, const Backward& b) {
   const Array& a = b.in[0];
-  require(a.dtype() != DType::complex64, ErrorCode::unsupported,
-          "vjp: singular values of complex matrices have no derivative here");
   const std::int64_t count = std::min(a.shape(-2), a.shape(-1));
   const std::vector<Array> made =
       op.vectors ? std::vector<Array>(b.out.begin(), b.out.end())
@@ -144,6 +149,44 @@ InputCotangents eigh_rule(const Factor& op, const Backward& b) {
   const Array g = eigh_vjp(made[0], made[1], b.cotangents[0],
                            op.vectors ? b.cotangents[1] : std::optional<Array>());
   return {of_triangle((g + turned(g)) * scalar(0.5, g.dtype()), op.upper)};
+}
+
+/// m^-1 b of complex64, as a real system of twice the size.
+Array complex_solve(const Array& m, const Array& b) {
+  const Array mr = real(m), mi = imag(m);
+  const Array whole = concatenate({concatenate({mr, -mi}, -1), concatenate({mi, mr}, -1)}, -2);
+  const Array x = heddle::apply(Solve{}, {whole, concatenate({real(b), imag(b)}, -2)});
+  const std::vector<Array> parts = split(x, 2, -2);
+  return astype(parts[0], DType::complex64) +
+         astype(parts[1], DType::complex64) * Array(std::vector<std::complex<float>>{{0, 1}}, {});
+}
+
+/// a = V diag(w) V^-1 with columns of length 1:
+/// V^-H (diag(g_w) + (V^H g_V - V^H V diag(Re(V^H g_V))) / conj(w_j - w_i)) V^H. (Boeddeker et al.,
+/// "On the Computation of Complex-valued Gradients with Application to Statistically Optimum
+/// Beamforming", 4.77, with the length.) Vectors have no phase of their own.
+Array eig_vjp(const Array& values, const Array& vectors, const std::optional<Array>& to_values,
+              const std::optional<Array>& to_vectors) {
+  const Array across = turned(vectors);
+  Array inner = zeros_like(vectors);
+  if (to_values) inner = inner + as_diagonal(*to_values);
+  if (to_vectors) {
+    const Array turn = matmul(across, *to_vectors);
+    const Array lengths = astype(real(diagonal_part(turn)), turn.dtype());
+    const Array apart = turn - matmul(matmul(across, vectors), lengths);
+    inner = inner + apart * conjugate(inverse_gaps(values));
+  }
+  return complex_solve(across, matmul(inner, across));
+}
+
+InputCotangents eig_rule(const Factor& op, const Backward& b) {
+  const std::vector<Array> made =
+      op.vectors ? std::vector<Array>(b.out.begin(), b.out.end())
+                 : heddle::apply_multi(Factor{FactorKind::eig, false, true}, {b.in[0]});
+  const Array g = eig_vjp(made[0], made[1], b.cotangents[0],
+                          op.vectors ? b.cotangents[1] : std::optional<Array>());
+  const DType dtype = b.in[0].dtype();
+  return {dtype == DType::complex64 ? g : astype(real(g), dtype)};
 }
 
 /// a = P L U: P^T L^-T (tril(L^T g, -1) + triu(g U^T)) U^-T.
@@ -186,7 +229,7 @@ InputCotangents factor_rule(const Factor& op, const Backward& b) {
       return {op.upper ? triu(g) : tril(g)};
     }
     case FactorKind::eig:
-      break;
+      return eig_rule(op, b);
   }
   fail(ErrorCode::unsupported, "vjp: {} has no derivative here", to_string(op.kind));
 }

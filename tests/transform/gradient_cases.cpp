@@ -1,6 +1,7 @@
 #include "gradient_cases.h"
 
 #include <algorithm>
+#include <complex>
 
 #include "heddle/fft.h"
 #include "heddle/linalg.h"
@@ -526,6 +527,37 @@ Array well_conditioned(Cases& c, std::int64_t n) {
   return diagonal + 0.2 * c.array({n, n});
 }
 
+/// Squares of lengths: columns of complex bases have no phase of their own.
+Array lengths_of(const Array& a) {
+  return flatten(square(abs(a)));
+}
+
+void add_complex_factors(Cases& c, const Array& matrix) {
+  const auto complex_of = [](const std::vector<Array>& in) {
+    return astype(in[0], DType::complex64) +
+           astype(in[1], DType::complex64) * Array(std::vector<std::complex<float>>{{0, 1}}, {});
+  };
+  c.f32("svd_complex",
+        [=](const std::vector<Array>& in) {
+          const std::vector<Array> made = linalg::svd(complex_of(in));
+          const Array mixed = matmul(made[0] * (made[1] * made[1]), made[2]);
+          return concatenate({lengths_of(made[0]), made[1], lengths_of(made[2]),
+                              flatten(real(mixed)), flatten(imag(mixed))});
+        },
+        {matrix, c.array({3, 3})});
+  const auto parts = [](const Array& a) {
+    const auto [values, vectors] = linalg::eig(a);
+    return concatenate({real(values), imag(values), lengths_of(vectors)});
+  };
+  const Array ones_below = tril(ones({3, 3}, DType::f64), -1);
+  c.f32("eig", [=](const auto& in) { return parts(in[0]); }, {matrix});
+  c.f32("eig_turning", [=](const auto& in) { return parts(in[0]); },
+        {matrix + 3 * (ones_below - transpose(ones_below))});
+  c.f32("eig_complex", [=](const auto& in) { return parts(complex_of(in)); },
+        {matrix, c.array({3, 3})});
+  c.f32("eigvals", [](const auto& in) -> Array { return real(linalg::eigvals(in[0])); }, {matrix});
+}
+
 void add_linear_algebra(Cases& c) {
   const Array square = well_conditioned(c, 3);
   const Array batch = stack({square, well_conditioned(c, 3)});
@@ -572,6 +604,7 @@ void add_linear_algebra(Cases& c) {
   c.add("svd_wide", thin_svd, {concatenate({square, c.array({3, 2})}, 1)});
   c.one(
       "singular_values", [](const Array& a) { return linalg::svd(a, false)[0]; }, square);
+  add_complex_factors(c, square);
   c.one(
       "det", [](const Array& a) { return linalg::det(a); }, square);
   c.one(
