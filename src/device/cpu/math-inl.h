@@ -89,12 +89,13 @@ HWY_INLINE HWY_ATTR FloatVec exp2_by_table(FloatVec x, FloatVec rest) {
   return FloatVec{_mm512_scalef_ps(hn::MulAdd(root, p, root).raw, y.raw)};
 }
 
-/// A function of a in [0, 15), or NaN, by its pieces (math_tables.h).
+/// A function of a in [0, 15 start), or NaN, by its pieces (math_tables.h).
 template <int kTerms>
-HWY_INLINE HWY_ATTR FloatVec by_pieces(const float (&table)[kTerms][kPieces], FloatVec a) {
+HWY_INLINE HWY_ATTR FloatVec by_pieces(const float (&table)[kTerms][kPieces], float start,
+                                       FloatVec a) {
   const FloatTag d;
   const hn::RebindToUnsigned<FloatTag> du;
-  const FloatVec above = hn::Add(a, constant(1.0f));
+  const FloatVec above = hn::Add(a, constant(start));
   const auto bits = hn::BitCast(du, above), piece = hn::ShiftRight<20>(bits);
   const FloatVec t = hn::Sub(above, hn::BitCast(d, hn::And(bits, hn::Set(du, 0xfff00000u))));
   const auto term = [&](int c) HWY_ATTR {
@@ -109,11 +110,11 @@ HWY_INLINE HWY_ATTR FloatVec by_pieces(const float (&table)[kTerms][kPieces], Fl
 /// An odd function that is 1 from `end` on, where a piece begins; by pieces of its quotient with x
 /// below 1.
 template <int kTerms>
-HWY_INLINE HWY_ATTR FloatVec odd_by_pieces(const float (&table)[kTerms][kPieces], float end,
-                                           FloatVec x) {
+HWY_INLINE HWY_ATTR FloatVec odd_by_pieces(const float (&table)[kTerms][kPieces], float start,
+                                           float end, FloatVec x) {
   const FloatVec a = hn::Min(constant(end), hn::Abs(x));  // the second if it is NaN
   const FloatVec factor = hn::Min(constant(1.0f), a);
-  return hn::CopySign(hn::Mul(factor, by_pieces(table, a)), x);
+  return hn::CopySign(hn::Mul(factor, by_pieces(table, start, a)), x);
 }
 
 HWY_INLINE HWY_ATTR FloatVec exp(FloatVec x) {
@@ -174,11 +175,11 @@ HWY_INLINE HWY_ATTR FloatVec silu(FloatVec x) {
 
 #if HWY_TARGET == HWY_AVX3
 HWY_INLINE HWY_ATTR FloatVec tanh(FloatVec x) {
-  return odd_by_pieces(kTanh, 10.0f, x);
+  return odd_by_pieces(kTanh, 1.0f, 10.0f, x);
 }
 
 HWY_INLINE HWY_ATTR FloatVec erf(FloatVec x) {
-  return odd_by_pieces(kErf, 4.0f, x);
+  return odd_by_pieces(kErf, 0.5f, 4.0f, x);
 }
 
 // x * Phi(x), with Phi(-a) = e^(-a^2 / 2) times Mills' ratio for a >= 0, so that its small values
@@ -188,7 +189,7 @@ HWY_INLINE HWY_ATTR FloatVec gelu(FloatVec x) {
   const FloatVec minus_half = constant(-0.5f), square = hn::Mul(a, a);
   const FloatVec rest = hn::Mul(minus_half, hn::MulSub(a, a, square));
   const FloatVec gauss = exp_by_table(hn::Mul(minus_half, square), rest);
-  const FloatVec tail = hn::Mul(gauss, by_pieces(kMillsRatio, a));
+  const FloatVec tail = hn::Mul(gauss, by_pieces(kMillsRatio, 1.0f, a));
   const auto negative = hn::Lt(x, constant(0.0f));
   return hn::Mul(x, hn::IfThenElse(negative, tail, hn::Sub(constant(1.0f), tail)));
 }
