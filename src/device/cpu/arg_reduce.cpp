@@ -7,7 +7,6 @@
 #include "device/cpu/block_io.h"
 #include "device/cpu/kernel.h"
 #include "device/cpu/lines.h"
-#include "device/cpu/prefetch.h"
 #include "device/cpu/row_ops.h"
 #include "device/cpu/types.h"
 
@@ -62,6 +61,7 @@ struct Finder {
   /// By the best of each block; where it is in its block is looked up at the end.
   void along_floats(const Launch& launch, std::int64_t line) const {
     const FloatFold& fold = kLargest ? row_ops().largest : row_ops().smallest;
+    constexpr std::int64_t kAhead = 4 * kBlock;
     BlockBuffer scratch;
     const auto block = [&](std::int64_t i) {
       const std::int64_t n = std::min(kBlock, lines.length - i);
@@ -72,17 +72,27 @@ struct Finder {
     std::int64_t where = 0;
     for (std::int64_t i = 0; i < lines.length; i += kBlock) {
       const std::span<const float> x = block(i);
-      if (source.in_place())
-        prefetch_later(x.data() + 4 * kBlock, static_cast<std::int64_t>(x.size_bytes()));
-      const float of_block = fold.block(x.data(), static_cast<std::int64_t>(x.size()));
+      const float* next = source.in_place() ? x.data() + kAhead : nullptr;
+      const float of_block = fold.block(x.data(), next, static_cast<std::int64_t>(x.size()));
       if (i > 0 && !beats<kLargest>(of_block, best)) continue;
       best = of_block;
       where = i;
     }
-    const auto is_best = [&](float x) { return x == best || (x != x && best != best); };
-    const std::span<const float> x = block(where);
     launch.outputs[0].as<std::uint32_t>()[line] =
-        static_cast<std::uint32_t>(where + (std::ranges::find_if(x, is_best) - x.begin()));
+        static_cast<std::uint32_t>(where + first_of(block(where), best));
+  }
+
+  /// Where `value` is, NaN if it is; groups that do not hold it are skipped by vectors.
+  static std::int64_t first_of(std::span<const float> x, float value) {
+    constexpr std::size_t kGroup = 16;
+    const auto is_value = [value](float v) { return v == value || (v != v && value != value); };
+    std::size_t i = 0;
+    for (; i + kGroup <= x.size() && value == value; i += kGroup) {
+      int found = 0;
+      for (std::size_t c = 0; c < kGroup; ++c) found |= static_cast<int>(x[i + c] == value);
+      if (found != 0) break;
+    }
+    return std::ranges::find_if(x.subspan(i), is_value) - x.begin();
   }
 
   /// Elements i, i + 1, ... of a line against the best of their lanes.

@@ -7,6 +7,7 @@
 #include "device/cpu/block_io.h"
 #include "device/cpu/math_ops.h"
 #include "device/cpu/parallel.h"
+#include "device/cpu/prefetch.h"
 #include "device/cpu/types.h"
 
 namespace heddle::cpu {
@@ -14,6 +15,8 @@ namespace heddle::cpu {
 namespace {
 
 constexpr std::size_t kMostOperands = 3;
+/// Elements between what is computed and what is fetched meanwhile.
+constexpr std::int64_t kAhead = 4 * kStreamedAtOnce;
 
 /// A block function with where its operands come from and where its result goes.
 struct Elementwise {
@@ -55,6 +58,9 @@ struct Elementwise {
       for (std::size_t i = 0; i < operands; ++i) {
         if (sources[i].uniform()) continue;
         in[i] = sources[i].load(launch.inputs[i].data, at, n, scratch[i]);
+        if (!sources[i].in_place()) continue;
+        const std::byte* next = sources[i].at(launch.inputs[i].data, at + kAhead);
+        prefetch_later(next, sources[i].at(next, n) - next);
       }
       void* target = sink.target(out, at, out_scratch);
       function(in.data(), target, n);

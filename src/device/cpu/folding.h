@@ -61,6 +61,7 @@ A accumulated(T x) {
 /// How elements of one type are combined, on arrays of accumulators; whatever the walk.
 struct Folding {
   std::int64_t width = 0;             // bytes of an accumulator
+  std::int64_t item = 0;              // bytes of an element
   const FloatFold* floats = nullptr;  // where elements are floats
 
   void (*clear)(std::int64_t n, void* to) = nullptr;
@@ -71,10 +72,16 @@ struct Folding {
   /// What is stored: accumulators divided by `divisor`, as the type that outputs are computed in.
   void (*finish)(const void* from, std::int64_t divisor, std::int64_t n, void* to) = nullptr;
 
-  /// In the order of row_ops.h; of n <= kBlock elements where they are not floats.
-  void block(const void* x, std::int64_t n, void* to) const {
-    if (!floats) return fold_block(x, n, to);
-    *static_cast<float*>(to) = floats->block(static_cast<const float*>(x), n);
+  /// In the order of row_ops.h; of n <= kBlock elements where they are not floats. Meanwhile as
+  /// many of `next`, if that is not null, are fetched.
+  void block(const void* x, const void* next, std::int64_t n, void* to) const {
+    if (floats) {
+      const auto* later = static_cast<const float*>(next);
+      *static_cast<float*>(to) = floats->block(static_cast<const float*>(x), later, n);
+      return;
+    }
+    if (next) prefetch_later(next, n * item);
+    fold_block(x, n, to);
   }
   /// to = to combined with each of the rows, while as many of `next` are fetched.
   void rows(const void* const* from, const void* const* next, std::int64_t count, std::int64_t n,
@@ -167,6 +174,7 @@ template <class Kind, class T, class A, class Out>
 Folding folding() {
   Folding made;
   made.width = sizeof(A);
+  made.item = sizeof(T);
   if constexpr (std::is_same_v<T, float> && sizeof(A) == sizeof(float)) {
     made.floats = float_fold<Kind>();
   } else {

@@ -15,7 +15,6 @@
 #include "device/cpu/folding.h"
 #include "device/cpu/kernel.h"
 #include "device/cpu/parallel.h"
-#include "device/cpu/prefetch.h"
 #include "device/cpu/row_ops.h"
 #include "device/cpu/softmax.h"
 #include "device/cpu/types.h"
@@ -200,9 +199,9 @@ class Reducer {
     PairwiseTotal total(fold);
     for (std::int64_t i = begin; i < end; i += step) {
       const std::int64_t n = std::min(step, end - i), at = output * count + i;
-      if (axes.rows.in_place()) prefetch_later(axes.rows.at(x, at + kAhead), n * axes.item);
+      const void* next = axes.rows.in_place() ? axes.rows.at(x, at + kAhead) : nullptr;
       Accumulated value{};
-      fold.block(axes.rows.load(x, at, n, scratch), n, &value);
+      fold.block(axes.rows.load(x, at, n, scratch), next, n, &value);
       total.add(value);
     }
     const Accumulated value = total.total();

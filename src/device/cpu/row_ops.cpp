@@ -27,13 +27,16 @@ struct Lanes {
   FloatVec v[kVectors];
 };
 
-/// Calls step(index, vector number, vector) over x in groups of kSumLanes, the last one padded.
+/// Calls step(lane's vector, vector) over x in groups of kSumLanes, the last one padded. Meanwhile
+/// as much of `next`, if that is not null, is fetched.
 template <class Step>
 HWY_INLINE HWY_ATTR void for_groups(const float* x, std::int64_t n, float padding, Lanes& lanes,
-                                    const Step& step = {}) {
+                                    const Step& step = {}, const float* next = nullptr) {
+  constexpr int kLine = 16;
   const FloatTag d;
   std::int64_t i = 0;
   for (; i + kSumLanes <= n; i += kSumLanes) {
+    for (int k = 0; next && k < kSumLanes; k += kLine) __builtin_prefetch(next + i + k, 0, 2);
     for (int k = 0; k < kVectors; ++k) {
       lanes.v[k] = step.apply(lanes.v[k], hn::LoadU(d, x + i + k * kVectorLanes));
     }
@@ -162,15 +165,16 @@ constexpr float identity_of() {
 }
 
 template <class Step>
-HWY_ATTR float fold_block(const float* x, std::int64_t n) {
+HWY_ATTR float fold_block(const float* x, const float* next, std::int64_t n) {
   if (n > kBlock) {
     std::int64_t half = kBlock;  // a power of two of blocks, as Pairwise combines them
     while (2 * half < n) half *= 2;
-    const FloatVec first = constant(fold_block<Step>(x, half));
-    return hn::GetLane(Step::apply(first, constant(fold_block<Step>(x + half, n - half))));
+    const FloatVec first = constant(fold_block<Step>(x, next, half));
+    const float rest = fold_block<Step>(x + half, next ? next + half : nullptr, n - half);
+    return hn::GetLane(Step::apply(first, constant(rest)));
   }
   Lanes lanes = filled(identity_of<Step>());
-  for_groups<Step>(x, n, identity_of<Step>(), lanes);
+  for_groups<Step>(x, n, identity_of<Step>(), lanes, {}, next);
   return fold<Step>(lanes);
 }
 

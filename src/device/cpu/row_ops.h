@@ -45,8 +45,9 @@ class Pairwise {
 
 /// A way to combine floats: NaN in, NaN out.
 struct FloatFold {
-  /// Of n elements, in the order above: of blocks, and those pairwise.
-  float (*block)(const float* x, std::int64_t n);
+  /// Of n elements, in the order above: of blocks, and those pairwise. Meanwhile as many of `next`,
+  /// if that is not null, are fetched; it may lie beyond the end of memory.
+  float (*block)(const float* x, const float* next, std::int64_t n);
   /// out = out combined with each of the rows, one after another; element by element. Meanwhile as
   /// many rows of `next`, if that is not null, are fetched.
   void (*rows)(const void* const* rows, const void* const* next, std::int64_t count, std::int64_t n,

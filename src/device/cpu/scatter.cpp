@@ -30,20 +30,22 @@ struct Part {
 using UpdateRuns = void (*)(std::byte* to, const std::byte* from, const std::int64_t* offsets,
                             std::int64_t n, std::int64_t run, std::int64_t apart, Part part);
 
-// Updates whose places are fetched ahead, as nothing but the offsets says where they are; of each
-// the first lines, after which the processor sees where it goes.
+// Updates whose places are fetched ahead, as nothing but the offsets says where they are; and the
+// updates themselves, as a thread leaves out those of other parts. Of each the first lines, after
+// which the processor sees where it goes.
 constexpr std::int64_t kAheadBytes = 4096, kMostAhead = 32, kLine = 64, kFetchedLines = 4;
 
 /// Calls f(first element of the destination, first of the updates, elements) for each run. Which
 /// runs are the part's is found out some hundred at a time, without a branch that nobody could
 /// foresee; places are fetched ahead among these.
 template <class U, class F>
-void for_each_update(const U* to, const std::int64_t* offsets, std::int64_t n, std::int64_t run,
-                     std::int64_t apart, Part part, const F& f) {
+void for_each_update(const U* to, const U* from, const std::int64_t* offsets, std::int64_t n,
+                     std::int64_t run, std::int64_t apart, Part part, const F& f) {
   constexpr std::int64_t kStep = kLine / static_cast<std::int64_t>(sizeof(U));
   const std::int64_t fetched = std::min(run, kFetchedLines * kStep);
   const auto bytes = std::max<std::int64_t>(1, run * static_cast<std::int64_t>(sizeof(U)));
   const std::int64_t ahead = std::clamp<std::int64_t>(kAheadBytes / bytes, 1, kMostAhead);
+  const bool own_lines = bytes >= kLine / 2;    // updates that no other's are fetched with
   std::int64_t found[kBlock + kMostAhead + 1];  // of the part
   std::int64_t count = 0;
   for (std::int64_t t = 0; t < n;) {
@@ -56,6 +58,7 @@ void for_each_update(const U* to, const std::int64_t* offsets, std::int64_t n, s
     for (std::int64_t i = 0; i + later < count; ++i) {
       for (std::int64_t k = 0; i + ahead < count && k < fetched; k += kStep) {
         __builtin_prefetch(to + offsets[found[i + ahead]] + k, 1);
+        if (own_lines) __builtin_prefetch(from + found[i + ahead] * apart + k);
       }
       const std::int64_t offset = offsets[found[i]];
       const std::int64_t begin = std::max(offset, part.begin);
@@ -72,7 +75,7 @@ void replace_runs(std::byte* to, const std::byte* from, const std::int64_t* offs
                   std::int64_t run, std::int64_t apart, Part part) {
   auto* out = reinterpret_cast<U*>(to);
   const auto* in = reinterpret_cast<const U*>(from);
-  for_each_update(out, offsets, n, run, apart, part,
+  for_each_update(out, in, offsets, n, run, apart, part,
                   [&](std::int64_t at, std::int64_t update, std::int64_t count) {
                     if (count == 1) {
                       out[at] = in[update];
@@ -88,7 +91,7 @@ void combine_runs(std::byte* to, const std::byte* from, const std::int64_t* offs
                   std::int64_t run, std::int64_t apart, Part part) {
   auto* out = reinterpret_cast<T*>(to);
   const auto* in = reinterpret_cast<const T*>(from);
-  for_each_update(out, offsets, n, run, apart, part,
+  for_each_update(out, in, offsets, n, run, apart, part,
                   [&](std::int64_t at, std::int64_t update, std::int64_t count) {
                     T* __restrict y = out + at;
                     const T* __restrict x = in + update;
@@ -106,8 +109,9 @@ void combine_halves(std::byte* to, const std::byte* from, const std::int64_t* of
   const NarrowFunction narrow = narrow_function(kType);
   constexpr std::int64_t kItem = 2;
   const auto* out = reinterpret_cast<const std::uint16_t*>(to);
+  const auto* in = reinterpret_cast<const std::uint16_t*>(from);
   alignas(64) float x[kBlock], y[kBlock];
-  for_each_update(out, offsets, n, run, apart, part,
+  for_each_update(out, in, offsets, n, run, apart, part,
                   [&](std::int64_t at, std::int64_t update, std::int64_t count) {
                     for (std::int64_t i = 0; i < count; i += kBlock) {
                       const std::int64_t some = std::min(kBlock, count - i);
@@ -200,9 +204,13 @@ struct Scatterer {
       for (std::int64_t t = from; t < to; t += kBlock) {
         const std::int64_t n = std::min(kBlock, to - t);
         starts.load(launch, t, n, 1, offsets + t, scratch);
-        const auto [least, most] = std::minmax_element(offsets + t, offsets + t + n);
-        store_least(first, *least);
-        store_least(last_negative, -*most);
+        std::int64_t least = offsets[t], most = offsets[t];
+        for (std::int64_t i = t; i < t + n; ++i) {
+          least = std::min(least, offsets[i]);  // not std::minmax_element, which branches
+          most = std::max(most, offsets[i]);
+        }
+        store_least(first, least);
+        store_least(last_negative, -most);
       }
     });
     return {first, slices.span() - last_negative};

@@ -333,7 +333,6 @@ struct floor_divide_op {
 // interpolation of 2^f for |f| <= 1/2, error 9e-9.
 struct power_op {
   static HWY_INLINE HWY_ATTR FloatVec of_size(FloatVec size, FloatVec b) {
-    const hn::RebindToSigned<FloatTag> di;
     const TwoFloats logarithm = log2_in_two(size);
     // Bounds beyond which any power of another number than 1 overflows or vanishes.
     const FloatVec factor = hn::Min(hn::Max(b, constant(-1e12f)), constant(1e12f));
@@ -341,15 +340,25 @@ struct power_op {
     const FloatVec rest =
         hn::MulAdd(factor, logarithm.low, hn::MulAdd(factor, logarithm.high, hn::Neg(product)));
     const FloatVec bounded = hn::Min(hn::Max(product, constant(-200.0f)), constant(200.0f));
-    const FloatVec n = hn::Round(bounded), one = constant(1.0f);
-    const FloatVec f = hn::Add(hn::Sub(bounded, n), hn::Min(hn::Max(rest, hn::Neg(one)), one));
+    const FloatVec one = constant(1.0f), low = hn::Min(hn::Max(rest, hn::Neg(one)), one);
+#if HWY_TARGET == HWY_AVX3
+    return exp2_by_table(bounded, low);
+#else
+    const FloatVec n = hn::Round(bounded), f = hn::Add(hn::Sub(bounded, n), low);
     const FloatVec e = polynomial(f, 1.0f, 0.693147182f, 0.240226507f, 0.0555035695f,
                                   0.00961808302f, 0.00133908633f, 0.000154531634f);
-    const auto whole = hn::ConvertTo(di, n);
+    const auto whole = hn::ConvertTo(hn::RebindToSigned<FloatTag>(), n);
     const auto half = hn::ShiftRight<1>(whole);
     return hn::Mul(hn::Mul(e, power_of_two(half)), power_of_two(hn::Sub(whole, half)));
+#endif
   }
   static HWY_INLINE HWY_ATTR FloatVec apply(FloatVec a, FloatVec b, Mask& good) {
+    good = hn::And(between(a, kSmallest, kLargest), within(b, kLargest));
+    if (HWY_LIKELY(hn::AllTrue(FloatTag(), good))) return of_size(a, b);
+    return of_any(a, b, good);
+  }
+  /// Bases that are 0 or negative too.
+  static HWY_NOINLINE HWY_ATTR FloatVec of_any(FloatVec a, FloatVec b, Mask& good) {
     const FloatTag d;
     const hn::RebindToSigned<FloatTag> di;
     const FloatVec size = hn::Abs(a);
@@ -366,7 +375,9 @@ struct power_op {
     good = hn::Or(hn::And(usual, hn::Or(hn::Not(is_negative), is_whole)), zero_raised);
     return power;
   }
-  static float exact(float a, float b) { return std::pow(a, b); }
+  static float exact(float a, float b) {
+    return std::pow(a, b);
+  }
 };
 
 // From the smaller over the larger of both, turned into its octant.
