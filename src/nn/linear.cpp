@@ -7,9 +7,22 @@
 
 namespace heddle::nn {
 
+namespace {
+
+/// Up to so many rows, a product waits for the weights, which `linear` reads as fast as memory
+/// gives them; beyond, what matmul makes of them first pays.
+constexpr std::int64_t kFewRows = 32;
+
+bool is_of_few_rows(const Array& x) {
+  return x.ndim() > 0 && elements(x.shape()) <= kFewRows * x.shape(-1);
+}
+
+}  // namespace
+
 Array product(const Array& x, const Array& weight) {
-  // What trains is read as it lies, which products of many rows by matmul do best.
-  return is_block(weight.dtype()) ? linear(x, weight) : matmul(x, transpose(weight));
+  const bool is_f32 = x.dtype() == DType::f32 && weight.dtype() == DType::f32;
+  const bool is_linear = is_block(weight.dtype()) || (is_f32 && is_of_few_rows(x));
+  return is_linear ? linear(x, weight) : matmul(x, transpose(weight));
 }
 
 namespace {

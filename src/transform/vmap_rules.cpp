@@ -204,8 +204,16 @@ Mapped map(const Matmul& op, const Batched& b) {
   return one(heddle::apply(op, aligned_inputs(b)));
 }
 Mapped map(const Linear& op, const Batched& b) {
-  if (!only_first_differs(b)) return std::nullopt;
-  return heddle::apply_multi(op, std::vector<Array>(b.in.begin(), b.in.end()));
+  if (only_first_differs(b)) {
+    return heddle::apply_multi(op, std::vector<Array>(b.in.begin(), b.in.end()));
+  }
+  if (b.in.size() > 2 || is_block(b.in[1].dtype())) return std::nullopt;
+  const bool is_one_row = b.rank(0) == 1;
+  const std::size_t rank = std::max<std::size_t>(2, b.rank(0));
+  const Array x = is_one_row ? expand_dims(b.in[0], -2) : b.aligned(0, rank);
+  const Array weights = astype(b.aligned(1, rank), DType::f32);
+  const Array y = matmul(x, swapaxes(weights, -1, -2));
+  return one(is_one_row ? squeeze(y, Dims{-2}) : y);
 }
 
 // ---- A batch that the op has already

@@ -67,6 +67,28 @@ TEST(Vmap, IdsOfTablesThatDifferToo) {
   expect_near(vmap(look, {-1, 0})({counting({3, 2}), ids})[0], {4, 5, 0, 1, 2, 3, 2, 3});
 }
 
+TEST(Vmap, RowsTimesWeightsThatDiffer) {
+  const ArraysFunction product = [](const std::vector<Array>& in) {
+    return std::vector<Array>{linear(in[0], in[1])};
+  };
+  const Array weights = counting({2, 4, 3});
+  for (const Shape& example : {Shape{3}, Shape{5, 3}, Shape{2, 5, 3}}) {
+    const Array x = counting(example);
+    const Array own = stack({x, x + 1});
+    std::vector<Array> shared_rows, own_rows;
+    for (int i = 0; i < 2; ++i) {
+      const Array weight = take(weights, i, 0);
+      shared_rows.push_back(linear(x, weight));
+      own_rows.push_back(linear(take(own, i, 0), weight));
+    }
+    const Array shared = vmap(product, {-1, 0})({x, weights})[0];
+    const Array apart = vmap(product)({own, weights})[0];
+    EXPECT_EQ(shared.shape(), stack(shared_rows).shape());
+    EXPECT_EQ(doubles(shared), doubles(stack(shared_rows)));
+    EXPECT_EQ(doubles(apart), doubles(stack(own_rows)));
+  }
+}
+
 TEST(Vmap, RefusesWhatDoesNotFit) {
   const ArraysFunction f = [](const std::vector<Array>& in) { return in; };
   const Array two = counting({2}), three = counting({3});

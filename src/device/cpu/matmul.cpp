@@ -2,6 +2,7 @@
 #include "device/cpu/matmul.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/check.h"
 #include "device/cpu/isa.h"
@@ -56,6 +57,10 @@ void for_each_part(Team& team, const MatmulShape& shape, std::int64_t row_block,
 // of caches. And its most groups of columns, where rows of a must be packed too.
 constexpr std::int64_t kTaskRows = 4 * kRowBlock;
 constexpr std::int64_t kTaskGroups = 4;
+// Tasks have whole strips of so many rows, and rows that lie across are multiplied by them: some
+// tiles of each level of instructions.
+constexpr std::int64_t kStripRows = 12;
+static_assert(kRowBlock % kStripRows == 0);
 // Tasks that can run at once: each has its part of the workspace.
 constexpr std::int64_t kMostSlots = 32;
 
@@ -64,7 +69,7 @@ std::int64_t blocks_of(std::int64_t count, std::int64_t block) {
 }
 
 bool packs_a(const FloatMatmul& m) {
-  return m.dtype != DType::f32 || m.shape.a_depth != 1;
+  return m.dtype != DType::f32;
 }
 std::int64_t most_rows(const FloatMatmul& m) {
   return std::min(kTaskRows, m.shape.rows);
@@ -91,7 +96,7 @@ struct FloatScratch {
   std::int64_t sums_stride;
 
   static std::int64_t a_floats(const FloatMatmul& m) {
-    return packs_a(m) ? most_rows(m) * kDepthBlock : 0;
+    return packs_a(m) ? blocks_of(most_rows(m), kStripRows) * kStripRows * kDepthBlock : 0;
   }
   static std::int64_t sums_floats(const FloatMatmul& m) {
     return packs_a(m) ? most_rows(m) * most_groups(m) * kGroupColumns : 0;
@@ -155,56 +160,62 @@ Packed pack_b(const FloatMatmul& m, const GroupBlock& block, std::int64_t rows, 
     }
     return {to, kGroupColumns, kPanel};
   }
+  const bool is_turned_in_place = m.dtype == DType::f32 && block.depth % kPanel == 0;
   for (std::int64_t first = 0; first < block.columns; first += kPanel) {
     const std::int64_t columns = std::min(kPanel, block.columns - first);
+    const std::byte* from = block.at + first * s.b_column * item;
+    float* panel = to + first * kDepthBlock;
+    if (is_turned_in_place && columns == kPanel) {
+      m.loops->to_panel(reinterpret_cast<const float*>(from), s.b_column, block.depth, panel);
+      continue;
+    }
     for (std::int64_t c = 0; c < columns; ++c) {
-      m.decode(block.at + (first + c) * s.b_column * item, block.depth, line + c * kDepthBlock);
+      m.decode(from + c * s.b_column * item, block.depth, line + c * kDepthBlock);
     }
     std::fill(line + columns * kDepthBlock, line + kPanel * kDepthBlock, 0.0f);
-    m.loops->to_panel(line, kDepthBlock, block.depth, to + first * kDepthBlock);
+    m.loops->to_panel(line, kDepthBlock, block.depth, panel);
   }
   return {to, kPanel, kPanel * kDepthBlock};
 }
 
-/// Rows that lie across, each term's side by side, put along, kPanel of them and of the terms at a
-/// time. at(row, term) is where an element lies; `line` has room for two panels of kPanel.
-template <class At>
-void pack_across(const FloatMatmul& m, const At& at, std::int64_t rows, std::int64_t depth,
-                 float* to, float* line) {
-  float* turned = line + kPanel * kPanel;
-  for (std::int64_t first = 0; first < rows; first += kPanel) {
-    const std::int64_t count = std::min(kPanel, rows - first);
-    for (std::int64_t k = 0; k < depth; k += kPanel) {
-      const std::int64_t terms = std::min(kPanel, depth - k);
-      for (std::int64_t t = 0; t < terms; ++t) {
-        m.decode(at(first, k + t), count, line + t * kPanel);
-      }
-      std::fill(line + terms * kPanel, turned, 0.0f);
-      m.loops->to_panel(line, kPanel, kPanel, turned);
-      for (std::int64_t r = 0; r < count; ++r) {
-        std::copy_n(turned + r * kPanel, kPanel, to + (first + r) * kDepthBlock + k);
-      }
+/// Rows of a as floats. Row r of a strip, whose rows are multiplied together, has its term k at
+/// r * row + k * term.
+struct PackedRows {
+  const float* data;
+  std::int64_t row, term = 1;
+  std::int64_t strip = kRowBlock, strip_stride = kRowBlock * row;  // rows of one, and its elements
+};
+
+/// Rows that lie across, each term's side by side, in strips that lie side by side. `line` has room
+/// for all of a task.
+PackedRows pack_across(const FloatMatmul& m, const std::byte* a, std::int64_t rows,
+                       std::int64_t depth, float* to, float* line) {
+  const PackedRows packed{to, 1, kStripRows, kStripRows, kStripRows * kDepthBlock};
+  for (std::int64_t k = 0; k < depth; ++k) {
+    m.decode(a + k * m.shape.a_depth * static_cast<std::int64_t>(m.item_bytes), rows, line);
+    float* strip = to + k * kStripRows;
+    for (std::int64_t row = 0; row < rows; row += kStripRows, strip += packed.strip_stride) {
+      std::memcpy(strip, line + row, kStripRows * sizeof(float));
     }
   }
+  return packed;
 }
 
-/// Rows of a as floats, for terms [k, k + depth); in `to` unless they can be read where they lie.
-Packed pack_a(const FloatMatmul& m, const std::byte* a, const MatmulPart& part, std::int64_t k,
-              std::int64_t depth, float* to, float* line) {
+/// Rows of a for terms [k, k + depth); in `to` unless they can be read where they lie.
+PackedRows pack_a(const FloatMatmul& m, const std::byte* a, const MatmulPart& part, std::int64_t k,
+                  std::int64_t depth, float* to, float* line) {
   const MatmulShape& s = m.shape;
   const auto item = static_cast<std::int64_t>(m.item_bytes);
-  const auto at = [&](std::int64_t row, std::int64_t term) {
-    return a +
-           (s.a_offset(part.batch) + (part.row + row) * s.a_row + (k + term) * s.a_depth) * item;
+  const auto at = [&](std::int64_t row) {
+    return a + (s.a_offset(part.batch) + (part.row + row) * s.a_row + k * s.a_depth) * item;
   };
-  if (!packs_a(m)) return {reinterpret_cast<const float*>(at(0, 0)), s.a_row};
-  if (s.a_depth == 1) {
-    for (std::int64_t r = 0; r < part.rows; ++r) {
-      m.decode(at(r, 0), depth, to + r * kDepthBlock);
-    }
-    return {to, kDepthBlock};
+  if (!packs_a(m)) {
+    const auto* rows = reinterpret_cast<const float*>(at(0));
+    if (s.a_depth == 1) return {rows, s.a_row};
+    return {rows, s.a_row, s.a_depth, kStripRows, kStripRows * s.a_row};
   }
-  pack_across(m, at, part.rows, depth, to, line);
+  if (s.a_depth != 1) return pack_across(m, at(0), part.rows, depth, to, line);
+  for (std::int64_t r = 0; r < part.rows; ++r) m.decode(at(r), depth, to + r * kDepthBlock);
   return {to, kDepthBlock};
 }
 
@@ -215,12 +226,13 @@ struct Sums {
 };
 
 /// The sums of a block's columns, with what `old` holds of earlier blocks.
-void multiply_block(const FloatMatmul& m, const MatmulPart& task, const Packed& a, const Packed& b,
-                    const GroupBlock& block, const Sums& old, const Sums& sums) {
-  for (std::int64_t r = 0; r < task.rows; r += kRowBlock) {
-    m.loops->tile({.x = a.data + r * a.stride,
-                   .x_stride = a.stride,
-                   .rows = std::min(kRowBlock, task.rows - r),
+void multiply_block(const FloatMatmul& m, const MatmulPart& task, const PackedRows& a,
+                    const Packed& b, const GroupBlock& block, const Sums& old, const Sums& sums) {
+  const float* x = a.data;
+  for (std::int64_t r = 0; r < task.rows; r += a.strip, x += a.strip_stride) {
+    m.loops->tile({.x = x,
+                   .x_stride = a.row,
+                   .rows = std::min(a.strip, task.rows - r),
                    .w = b.data,
                    .step = b.stride,
                    .panel = b.panel,
@@ -230,7 +242,8 @@ void multiply_block(const FloatMatmul& m, const MatmulPart& task, const Packed& 
                    .out_stride = sums.stride,
                    .scales = block.k > 0 ? kOnes : nullptr,
                    .old = old.at + r * old.stride,
-                   .old_stride = old.stride});
+                   .old_stride = old.stride,
+                   .x_step = a.term});
   }
 }
 
@@ -244,7 +257,7 @@ void sum_task(const FloatMatmul& m, const MatmulOperands& operands, const Matmul
   do {  // even a sum of no terms must be written
     const std::int64_t depth = std::min(kDepthBlock, m.shape.depth - k);
     const Sums& sums = k + kDepthBlock < m.shape.depth ? near : result;
-    const Packed a = pack_a(m, operands.a, task, k, depth, scratch.a, scratch.block.line);
+    const PackedRows a = pack_a(m, operands.a, task, k, depth, scratch.a, scratch.block.line);
     for (std::int64_t c = 0; c < task.columns; c += kGroupColumns) {
       const GroupBlock block = block_of(m, operands.b, task, c, k);
       const Packed b = pack_b(m, block, task.rows, scratch.block.b, scratch.block.line);
@@ -321,8 +334,7 @@ struct Cut {
 
  private:
   void set(const MatmulShape& s, std::int64_t strips) {
-    constexpr std::int64_t kWholeTiles = 12;
-    rows = blocks_of(blocks_of(s.rows, strips), kWholeTiles) * kWholeTiles;
+    rows = blocks_of(blocks_of(s.rows, strips), kStripRows) * kStripRows;
     row_tasks = blocks_of(s.rows, rows);
     column_tasks = blocks_of(s.columns, groups * kGroupColumns);
     count = s.batch * row_tasks * column_tasks;

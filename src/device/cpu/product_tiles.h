@@ -45,6 +45,7 @@ struct Tile {
   Upcoming upcoming = {};
   const float* old = nullptr;  // see TileJob
   std::int64_t old_stride = 0;
+  std::int64_t x_step = 1;  // from one step's float to the next one's
 };
 
 /// Sums that a tile's are added to, times `scales` unless that is null.
@@ -88,7 +89,7 @@ void sum_tile(const Tile<W>& t, std::int64_t row, std::int64_t first_panel) {
   }
   const float* x = t.x + row * t.x_stride;
   const typename W::Element* w = t.w + first_panel * t.panel;
-  for (std::int64_t k = 0; k < t.steps; ++k, w += t.step) {
+  for (std::int64_t k = 0; k < t.steps; ++k, w += t.step, x += t.x_step) {
     typename W::Vector weights[P];
 #pragma GCC unroll 4
     for (int p = 0; p < P; ++p) {
@@ -97,7 +98,7 @@ void sum_tile(const Tile<W>& t, std::int64_t row, std::int64_t first_panel) {
     }
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
-      const typename W::Vector value = W::broadcast(x + r * t.x_stride + k);
+      const typename W::Vector value = W::broadcast(x + r * t.x_stride);
 #pragma GCC unroll 4
       for (int p = 0; p < P; ++p) sums[r][p] = W::multiply_add(value, weights[p], sums[r][p]);
     }

@@ -48,8 +48,9 @@ struct ProductJob {
   std::int64_t out_stride;
 };
 
-/// out[r][c] = scales[r] * old[r][c] + sum over k < depth of x[r][k] * w[k][c], where column c of
-/// row k is at w + k * step + (c / 16) * panel + c % 16. Without `scales`, old values are not read;
+/// out[r][c] = scales[r] * old[r][c] + sum over k < depth of x[r][k] * w[k][c], where term k of row
+/// r is at x + r * x_stride + k * x_step, and column c of row k at
+/// w + k * step + (c / 16) * panel + c % 16. Without `scales`, old values are not read;
 /// without `old`, they are what `out` holds. w must be readable up to whole panels; the sum is one
 /// chain.
 struct TileJob {
@@ -65,6 +66,7 @@ struct TileJob {
   const float* scales;
   const float* old = nullptr;
   std::int64_t old_stride = 0;
+  std::int64_t x_step = 1;
 };
 
 // Rows that share their part of the first and second level of caches: with what is made of both

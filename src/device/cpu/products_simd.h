@@ -17,7 +17,8 @@ void tile(const TileJob& job) {
                            .out_stride = job.out_stride,
                            .scales = job.scales,
                            .old = job.old,
-                           .old_stride = job.old_stride},
+                           .old_stride = job.old_stride,
+                           .x_step = job.x_step},
                           job.rows);
 }
 
