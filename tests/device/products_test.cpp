@@ -21,6 +21,30 @@ TEST(Products, Matmul) {
   });
 }
 
+TEST(Products, MatmulOfOperandsThatLieAcross) {
+  const auto across = [](DType dtype, std::int64_t rows, std::int64_t columns, Random& random) {
+    OperandSpec operand = OperandSpec::contiguous({dtype, {rows, columns}});
+    operand.layout.strides = {1, rows};
+    return random_tensor(operand, random);
+  };
+  at_every_level([&] {
+    Random random(2);
+    for (const DType dtype : kFloats) {
+      const bool half = dtype == DType::f16 || dtype == DType::bf16;
+      const Tolerance tolerance{half ? 0.52 : 4, 4e-4};
+      for (const auto& [m, k, n] : std::vector<std::array<std::int64_t, 3>>{
+               {1, 40, 70}, {13, 3, 17}, {70, 33, 5}, {150, 300, 90}}) {
+        const Tensor a = random_tensor(dtype, {m, k}, random),
+                     b = random_tensor(dtype, {k, n}, random);
+        const Tensor a_across = across(dtype, m, k, random), b_across = across(dtype, k, n, random);
+        expect_on_cpu(Matmul{}, {a_across, b}, tolerance);
+        expect_on_cpu(Matmul{}, {a, b_across}, tolerance);
+        expect_on_cpu(Matmul{}, {a_across, b_across}, tolerance);
+      }
+    }
+  });
+}
+
 TEST(Products, LinearOfFloatWeights) {
   at_every_level([] {
     Random random(2);

@@ -122,6 +122,32 @@ TEST(Reduce, RowsAlone) {
   });
 }
 
+TEST(Reduce, ANanAnywhereInALongRow) {
+  static constexpr std::int64_t kPlaces[] = {0,   1,   15,   16,   17,   300, 511,
+                                             512, 513, 1000, 1023, 1024, 1099};
+  static constexpr std::int64_t kRows = std::size(kPlaces), kWidth = 1100;
+  at_every_level([] {
+    Random random(8);
+    for (const DType dtype : {DType::f32, DType::f16, DType::f64}) {
+      std::vector<double> values(static_cast<std::size_t>((kRows + 1) * kWidth));
+      for (double& value : values) value = static_cast<double>(random() % 64) - 32;
+      for (std::int64_t i = 0; i < kRows; ++i) {
+        values[static_cast<std::size_t>(i * kWidth + kPlaces[i])] = NAN;
+      }
+      const Tensor rows = tensor_of(dtype, {kRows + 1, kWidth}, values);
+      Tensor columns{OperandSpec::contiguous({dtype, {kWidth, kRows + 1}}), rows.bytes};
+      columns.operand.layout.strides = {1, kWidth};
+      for (const ReduceKind kind : {ReduceKind::max, ReduceKind::min}) {
+        expect_on_cpu(Reduce{kind, {1}, false}, {rows});
+        expect_on_cpu(Reduce{kind, {0}, false}, {columns});
+      }
+      for (const ArgReduceKind kind : {ArgReduceKind::max, ArgReduceKind::min}) {
+        expect_on_cpu(ArgReduce{kind, 1, false}, {rows});
+      }
+    }
+  });
+}
+
 // ---- Softmax
 
 TEST(Softmax, EveryDtypeAndArrangement) {
