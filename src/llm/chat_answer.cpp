@@ -50,7 +50,8 @@ void ChatAnswer::move_window(std::size_t first) {
   state_.first_known = true;
   if (gone == 0 || !options_.on_forget) return;
   const std::size_t all = prompt_.tokens.size() + tokens_.size();
-  const std::size_t kept = state_.held_of(prompt_.tokens);
+  // The last one is read in any case: what follows it is asked.
+  const std::size_t kept = std::min(state_.held_of(prompt_.tokens), all - 1);
   options_.on_forget({.turns = gone,
                       .turns_left = state_.turns.size() - first,
                       .tokens_read = static_cast<std::int64_t>(all - kept)});

@@ -198,11 +198,21 @@ TEST(Chat, TheOldestTurnsLeaveAFullContext) {
 }
 
 TEST(Chat, TurnsLeaveInTheMidstOfAReply) {
-  constexpr std::int64_t kContext = 256;
-  Counted c(kContext);
-  c.chat.set_system("You tell fables.");
-  for (const std::string message : {"A hen?", "A hare?", "An ox?"}) c.say(message, options(20));
+  const auto begun = [](Counted& conversation) {
+    conversation.chat.set_system("You tell fables.");
+    for (const std::string message : {"A hen?", "A hare?", "An ox?"}) {
+      conversation.say(message, options(20));
+    }
+  };
   ChatOptions o = options(-1);
+  Counted roomy;
+  begun(roomy);
+  roomy.say("A fox?", o);
+  const std::string prompt = chatml("You tell fables.", roomy.chat.turns());
+  // Some tokens too few for all of it.
+  Counted c(static_cast<std::int64_t>(encode(prompt + *roomy.chat.turns().back().reply).size()) -
+            12);
+  begun(c);
   std::vector<Forgotten> forgotten;
   std::string said, before;
   o.on_forget = [&](const Forgotten& f) {
