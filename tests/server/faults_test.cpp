@@ -181,8 +181,15 @@ TEST(Faults, AtEachStepEndTheRequestWith500AndTheNextIsServed) {
 
 TEST(Faults, InAStreamAreAnEventOfTheirOwn) {
   Fault fault;
-  TestServer server([&](auto& options) { fault.install(options); });
-  fault.at = 4;
+  TestServer server([&](auto& options) {
+    fault.install(options);
+    // Steps must not be over before the first words are on their way.
+    options.engine.before_step = [step = options.engine.before_step](std::uint64_t number) {
+      std::this_thread::sleep_for(10ms);
+      step(number);
+    };
+  });
+  fault.at = 30;
   const RawResponse response =
       server.post("/v1/chat/completions", streaming(chat_body("Tell me of a fox.", 50)));
   EXPECT_EQ(response.status, 200);
