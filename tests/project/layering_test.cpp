@@ -14,8 +14,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const std::vector<std::string> kParts{"base", "tensor",    "op", "device", "array", "graph",
-                                      "exec", "transform", "io", "nn",     "text",  "llm",   "server"};
+const std::vector<std::string> kParts{"base",  "tensor", "op",        "device", "array",
+                                      "graph", "exec",   "transform", "io",     "nn",
+                                      "text",  "llm",    "server"};
 
 /// Which part each public header belongs to.
 const std::map<std::string, std::string> kPublicHeaders{{"error.h", "base"},
