@@ -144,20 +144,26 @@ HWY_INLINE HWY_ATTR FloatVec exp_below_88(FloatVec x) {
 }
 #endif
 
-// Of x = 2^n m, a normal number above 0, with m between the roots of 1/2 and 2: n ln 2 + log m,
-// where log m = 2 artanh(s) with s = (m - 1) / (m + 1). The polynomial is an interpolation of (2
-// artanh(s) - 2s) / s^3 in s^2 with an error of 2.5e-9.
-HWY_INLINE HWY_ATTR FloatVec log_of_normal(FloatVec x) {
+/// x = 2^n m, a normal number above 0, with m between the roots of 1/2 and 2.
+struct Scaled {
+  FloatVec n, m;
+};
+HWY_INLINE HWY_ATTR Scaled scaled_about_one(FloatVec x) {
   const FloatTag d;
   const hn::RebindToSigned<FloatTag> di;
   const auto bits = hn::BitCast(di, x);
   const auto n = hn::ShiftRight<23>(hn::Sub(bits, hn::Set(di, 0x3f3504f3)));
-  const FloatVec m = hn::BitCast(d, hn::Sub(bits, hn::ShiftLeft<23>(n)));
+  return {hn::ConvertTo(d, n), hn::BitCast(d, hn::Sub(bits, hn::ShiftLeft<23>(n)))};
+}
+
+// n ln 2 + log m, where log m = 2 artanh(s) with s = (m - 1) / (m + 1). The polynomial is an
+// interpolation of (2 artanh(s) - 2s) / s^3 in s^2 with an error of 2.5e-9.
+HWY_INLINE HWY_ATTR FloatVec log_of_normal(FloatVec x) {
+  const auto [exponent, m] = scaled_about_one(x);
   const FloatVec one = constant(1.0f);
   const FloatVec s = hn::Div(hn::Sub(m, one), hn::Add(m, one)), z = hn::Mul(s, s);
   const FloatVec p = polynomial(z, 0.666666865f, 0.3998878f, 0.295799494f);
   const FloatVec log_m = hn::MulAdd(hn::Mul(s, z), p, hn::Add(s, s));
-  const FloatVec exponent = hn::ConvertTo(d, n);
   return hn::MulAdd(exponent, constant(0.693359375f),
                     hn::MulAdd(exponent, constant(-2.12194440e-4f), log_m));
 }

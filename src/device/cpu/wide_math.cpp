@@ -180,23 +180,19 @@ HWY_INLINE HWY_ATTR FloatVec erfinv(FloatVec x) {
   return hn::Mul(x, hn::IfThenElse(hn::Lt(w, constant(5.0f)), near_zero, near_one));
 }
 
-/// Of x = 2^n m with m between the roots of 1/2 and 2: n, and s = (m - 1) / (m + 1) in two parts.
+/// Of x = 2^n m as scaled_about_one has it: n, and s = (m - 1) / (m + 1) in two parts.
 struct Artanh {
   FloatVec n, s, rest;
 };
 HWY_INLINE HWY_ATTR Artanh artanh_of(FloatVec x) {
-  const FloatTag d;
-  const hn::RebindToSigned<FloatTag> di;
-  const auto bits = hn::BitCast(di, x);
-  const auto n = hn::ShiftRight<23>(hn::Sub(bits, hn::Set(di, 0x3f3504f3)));
-  const FloatVec m = hn::BitCast(d, hn::Sub(bits, hn::ShiftLeft<23>(n)));
+  const auto [n, m] = scaled_about_one(x);
   const FloatVec one = constant(1.0f);
   const FloatVec below = hn::Sub(m, one), above = hn::Add(m, one);
   const FloatVec inverse = hn::Div(one, above), s = hn::Mul(below, inverse);
   // What is missing of s above = below; `above` itself was rounded.
   const FloatVec lost = hn::Sub(m, hn::Sub(above, one));
   const FloatVec missing = hn::NegMulAdd(s, lost, hn::NegMulAdd(s, above, below));
-  return {hn::ConvertTo(d, n), s, hn::Mul(missing, inverse)};
+  return {n, s, hn::Mul(missing, inverse)};
 }
 
 // log2(m) = 2 log2(e) artanh(s) in two parts, which together know it to some 2^-30. The
