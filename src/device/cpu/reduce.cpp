@@ -80,35 +80,14 @@ struct alignas(8) Accumulated {
   std::byte bytes[8];
 };
 
-/// Blocks' results, combined as Pairwise does.
-class PairwiseTotal {
- public:
-  explicit PairwiseTotal(const Folding& fold) : fold_(fold) {}
-  void add(Accumulated value) {
-    std::size_t level = 0;
-    for (; count_ >> level & 1u; ++level) fold_.join(&partial_[level], &value, 1, &value);
-    partial_[level] = value;
-    ++count_;
+/// Two blocks' results as one.
+struct Join {
+  const Folding* fold;
+  Accumulated operator()(const Accumulated& a, const Accumulated& b) const {
+    Accumulated both;
+    fold->join(&a, &b, 1, &both);
+    return both;
   }
-  Accumulated total() const {
-    Accumulated result{};
-    bool first = true;
-    for (std::size_t level = 0; count_ >> level != 0; ++level) {
-      if (!(count_ >> level & 1u)) continue;
-      if (first) {
-        result = partial_[level];
-      } else {
-        fold_.join(&partial_[level], &result, 1, &result);
-      }
-      first = false;
-    }
-    return result;
-  }
-
- private:
-  const Folding& fold_;
-  Accumulated partial_[48];
-  std::uint64_t count_ = 0;
 };
 
 /// Columns side by side: outputs [index, index + n).
@@ -196,7 +175,7 @@ class Reducer {
     // Where nothing is converted, some blocks at once.
     const std::int64_t step = axes.rows.in_place() && fold.floats ? kAtOnce : kBlock;
     BlockBuffer scratch;
-    PairwiseTotal total(fold);
+    Pairwise<Accumulated, Join> total(Join{&fold});
     for (std::int64_t i = begin; i < end; i += step) {
       const std::int64_t n = std::min(step, end - i), at = output * count + i;
       const void* next = axes.rows.in_place() ? axes.rows.at(x, at + kAhead) : nullptr;

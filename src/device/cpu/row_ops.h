@@ -20,9 +20,10 @@ inline constexpr int kSumLanes = 32;
 template <class T, class Combine = std::plus<>>
 class Pairwise {
  public:
+  explicit Pairwise(Combine combine = {}) : combine_(combine) {}
   void add(T value) {
     std::size_t level = 0;
-    for (; count_ >> level & 1u; ++level) value = Combine()(partial_[level], value);
+    for (; count_ >> level & 1u; ++level) value = combine_(partial_[level], value);
     partial_[level] = value;
     ++count_;
   }
@@ -32,13 +33,14 @@ class Pairwise {
     bool first = true;
     for (std::size_t level = 0; count_ >> level != 0; ++level) {
       if (!(count_ >> level & 1u)) continue;
-      result = first ? partial_[level] : Combine()(partial_[level], result);
+      result = first ? partial_[level] : combine_(partial_[level], result);
       first = false;
     }
     return result;
   }
 
  private:
+  [[no_unique_address]] Combine combine_;
   std::array<T, 48> partial_;
   std::uint64_t count_ = 0;
 };
