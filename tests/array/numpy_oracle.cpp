@@ -12,6 +12,7 @@
 #include <regex>
 
 #include "io/npy.h"
+#include "support/python.h"
 #include "support/specs.h"
 #include "support/temporary_dir.h"
 #include "tensor/format.h"
@@ -23,17 +24,6 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 const std::string kOracle = HEDDLE_SOURCE_DIR "/tests/array/numpy_oracle.py";
-
-/// The first python3 that has them: that of Debian's packages may not be the first of the PATH.
-std::string python_with(const std::string& modules) {
-  for (const std::string python : {"python3", "/usr/bin/python3"}) {
-    const std::string command = python + " -c 'import sys; from importlib.util import find_spec; " +
-                                "sys.exit(not all(map(find_spec, sys.argv[1:])))' " + modules +
-                                " >/dev/null 2>&1";
-    if (std::system(command.c_str()) == 0) return python;
-  }
-  return {};
-}
 
 // ---- Operands
 

@@ -10,6 +10,7 @@
 #include "heddle/gguf.h"
 #include "io/mapped_file.h"
 #include "support/file_contents.h"
+#include "support/python.h"
 
 namespace heddle::test {
 namespace {
@@ -283,11 +284,11 @@ class ArrayFileOracle : public ArrayFiles {
  protected:
   static int oracle(const std::string& arguments) {
     const std::string script = HEDDLE_SOURCE_DIR "/tests/io/array_files_oracle.py";
-    return std::system(("/usr/bin/python3 " + script + " " + arguments).c_str());
+    return std::system((python_with("numpy") + " " + script + " " + arguments).c_str());
   }
   void SetUp() override {
-    if (std::system("/usr/bin/python3 -c 'import numpy' 2>/dev/null") != 0) {
-      GTEST_SKIP() << "skipped: Debian's python3-numpy is not there";
+    if (python_with("numpy").empty()) {
+      GTEST_SKIP() << "skipped: python3 with numpy is not there";
     }
   }
 };

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "heddle/error.h"
+#include "support/python.h"
 
 namespace heddle::test {
 
@@ -94,7 +95,7 @@ std::optional<std::string> rendered(const TemplateCase& one, std::string* why) {
 }
 
 bool oracle_is_there() {
-  return std::system("python3 -c 'import jinja2' >/dev/null 2>&1") == 0;
+  return !python_with("jinja2").empty();
 }
 
 std::vector<std::optional<std::string>> ask_oracle(const std::vector<TemplateCase>& cases) {
@@ -105,7 +106,7 @@ std::vector<std::optional<std::string>> ask_oracle(const std::vector<TemplateCas
       fs::temp_directory_path() / ("heddle-oracle-" + std::to_string(::getpid()));
   fs::create_directory(folder);
   std::ofstream(folder / "questions.json") << questions.dump();
-  const std::string command = "python3 '" + kOracle + "' render <'" +
+  const std::string command = python_with("jinja2") + " '" + kOracle + "' render <'" +
                               (folder / "questions.json").string() + "' >'" +
                               (folder / "answers.json").string() + "'";
   EXPECT_EQ(std::system(command.c_str()), 0) << command;

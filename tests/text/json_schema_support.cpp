@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "support/python.h"
+
 namespace heddle::test {
 namespace {
 
@@ -215,7 +217,7 @@ Schema random_schema(Random& random) {
 }
 
 bool validator_is_there() {
-  return std::system("python3 -W ignore -c 'import jsonschema' >/dev/null 2>&1") == 0;
+  return !python_with("jsonschema").empty();
 }
 
 std::vector<std::optional<std::string>> ask_validator(const std::vector<Document>& documents) {
@@ -226,7 +228,7 @@ std::vector<std::optional<std::string>> ask_validator(const std::vector<Document
   fs::create_directory(folder);
   std::ofstream(folder / "questions.json") << questions.dump();
   const std::string oracle = std::string(HEDDLE_SOURCE_DIR) + "/tests/text/json_schema_oracle.py";
-  const std::string command = "python3 -W ignore '" + oracle + "' <'" +
+  const std::string command = python_with("jsonschema") + " -W ignore '" + oracle + "' <'" +
                               (folder / "questions.json").string() + "' >'" +
                               (folder / "answers.json").string() + "'";
   EXPECT_EQ(std::system(command.c_str()), 0) << command;
