@@ -550,7 +550,7 @@ TEST(ComplexMatmul, BatchesBroadcast) {
 
 View in_memory(const Tensor& tensor) {
   const Ref<Buffer> buffer = cpu_device().allocate(tensor.bytes.size());
-  std::memcpy(buffer->host(), tensor.bytes.data(), tensor.bytes.size());
+  std::copy(tensor.bytes.begin(), tensor.bytes.end(), static_cast<std::byte*>(buffer->host()));
   return {buffer, 0, tensor.operand};
 }
 

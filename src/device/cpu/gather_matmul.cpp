@@ -1,7 +1,6 @@
 // gather_matmul and segmented_matmul: products whose operands are chosen by data, by the parts that
 // matmul is made of.
 #include <algorithm>
-#include <cstring>
 
 #include "base/check.h"
 #include "device/cpu/group_rows.h"
@@ -113,8 +112,8 @@ void gather_rows(const GatherPlan& plan, const Launch& launch, std::int64_t coun
                const std::byte* from =
                    launch.inputs[0].data + plan.m.bytes(a_indices(launch)[p] * plan.a_stride);
                for (std::int64_t r = 0; r < s.rows; ++r) {
-                 std::memcpy(launch.workspace + p * matrix + r * row,
-                             from + plan.m.bytes(r * s.a_row), static_cast<std::size_t>(row));
+                 std::copy_n(from + plan.m.bytes(r * s.a_row), row,
+                             launch.workspace + p * matrix + r * row);
                }
              }
            });

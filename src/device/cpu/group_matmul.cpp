@@ -109,8 +109,7 @@ void multiply_plain(const GroupMatmulPlan& plan, const GroupRows& w, const Rows&
       plan.w.loops->decode[plan.w.code](w, k + i, column, width, line);
     }
     for (std::int64_t r = 0; r < rows.count; ++r) {
-      std::memcpy(scratch.x + r * kDepthBlock, rows.x[r] + k,
-                  static_cast<std::size_t>(depth) * sizeof(float));
+      std::copy_n(rows.x[r] + k, depth, scratch.x + r * kDepthBlock);
     }
     plan.loops->tile({.x = scratch.x,
                       .x_stride = kDepthBlock,
