@@ -58,7 +58,7 @@ void for_each_update(const U* to, const U* from, const std::int64_t* offsets, st
     for (std::int64_t i = 0; i + later < count; ++i) {
       for (std::int64_t k = 0; i + ahead < count && k < fetched; k += kStep) {
         __builtin_prefetch(to + offsets[found[i + ahead]] + k, 1);
-        if (own_lines) __builtin_prefetch(from + found[i + ahead] * apart + k);
+        if (own_lines) __builtin_prefetch(from + found[i + ahead] * apart + k, 0, 2);
       }
       const std::int64_t offset = offsets[found[i]];
       const std::int64_t begin = std::max(offset, part.begin);
