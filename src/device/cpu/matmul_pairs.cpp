@@ -57,6 +57,7 @@ class PairProduct {
       for (std::int64_t row = 0; row < task.rows; row += kRowBlock) {
         const std::int64_t rows = std::min(kRowBlock, task.rows - row);
         const PairRows a = rows_of_a(launch, task, row, rows, k, depth, scratch.a);
+        float* sums = scratch.sums + row * kGroupColumns;
         loops_->tile({.x = a.data,
                       .x_stride = a.stride,
                       .rows = rows,
@@ -65,16 +66,21 @@ class PairProduct {
                       .panel = kPanel,
                       .depth = blocks_of(depth, 2),
                       .columns = task.columns,
-                      .out = scratch.sums + row * kGroupColumns,
+                      .out = sums,
                       .out_stride = kGroupColumns,
                       .scales = k > 0 ? kOnes : nullptr});
+        if (k + depth == shape_.depth) store(launch, task, row, rows, sums);
       }
       k += kPairsBlock;
     } while (k < shape_.depth);
-    std::byte* out = launch.outputs[0].data +
-                     ((task.batch * shape_.rows + task.row) * shape_.columns + task.column) * kItem;
-    for (std::int64_t r = 0; r < task.rows; ++r) {
-      narrow_(scratch.sums + r * kGroupColumns, out + r * shape_.columns * kItem, task.columns);
+  }
+
+  void store(const Launch& launch, const MatmulPart& task, std::int64_t row, std::int64_t rows,
+             const float* sums) const {
+    const std::int64_t first = task.batch * shape_.rows + task.row + row;
+    std::byte* out = launch.outputs[0].data + (first * shape_.columns + task.column) * kItem;
+    for (std::int64_t r = 0; r < rows; ++r) {
+      narrow_(sums + r * kGroupColumns, out + r * shape_.columns * kItem, task.columns);
     }
   }
 
