@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 #include <random>
 #include <stdexcept>
 #include <utility>
@@ -13,8 +12,6 @@
 namespace heddle::bench {
 
 namespace {
-
-constexpr std::align_val_t kAlignment{64};
 
 /// Values around 1 in size, so that no function of them overflows or is slow for being odd.
 std::vector<float> numbers(std::size_t count) {
@@ -30,17 +27,9 @@ std::span<const std::byte> bytes_of(const cpu::Operand& operand) {
 
 }  // namespace
 
-void CpuWork::Freed::operator()(std::byte* memory) const {
-  ::operator delete(memory, kAlignment);
-}
-
-CpuWork::Memory CpuWork::allocate(std::size_t bytes) {
-  return Memory(static_cast<std::byte*>(::operator new(bytes, kAlignment)));
-}
-
-cpu::Operand CpuWork::add(Memory memory, std::size_t bytes) {
-  memory_.push_back(std::move(memory));
-  return {memory_.back().get(), bytes};
+cpu::Operand CpuWork::add(std::size_t bytes) {
+  memory_.push_back(allocate_host(bytes));
+  return {memory_.back()->host(), bytes};
 }
 
 /// A piece of numbers in the operand's type, again and again.
@@ -70,11 +59,11 @@ OperandSpec CpuWork::packed(const Op& op, std::size_t i, std::span<const TensorS
   const Op repack = Repack{*layout};
   const Prepared prepared = cpu_device().prepare(repack, {&plain, 1}, {&target, 1});
   if (!prepared) return plain;
-  const Memory source = std::exchange(memory_[i], allocate(span_bytes(target)));
-  const cpu::Operand from = inputs_[i], to{memory_[i].get(), span_bytes(target)};
-  const Memory workspace = allocate(prepared.kernel->traits().workspace_bytes);
+  const Ref<Buffer> source = std::exchange(memory_[i], allocate_host(span_bytes(target)));
+  const cpu::Operand from = inputs_[i], to{memory_[i]->host(), span_bytes(target)};
+  const Ref<Buffer> workspace = allocate_host(prepared.kernel->traits().workspace_bytes);
   static_cast<const cpu::CpuKernel&>(*prepared.kernel)
-      .run({{&from, 1}, {&to, 1}, workspace.get(), -1, current_team()});
+      .run({{&from, 1}, {&to, 1}, workspace->host(), -1, current_team()});
   inputs_[i] = to;
   return target;
 }
@@ -84,7 +73,7 @@ CpuWork::CpuWork(Op op, const std::vector<Input>& inputs, bool in_place) {
   for (const Input& input : inputs) {
     const std::size_t bytes = byte_size(input.spec);
     specs.push_back(input.spec);
-    inputs_.push_back(add(allocate(bytes), bytes));
+    inputs_.push_back(add(bytes));
     fill(input, inputs_.back().data);
   }
   std::vector<OperandSpec> operands;
@@ -95,17 +84,17 @@ CpuWork::CpuWork(Op op, const std::vector<Input>& inputs, bool in_place) {
   const std::vector<OperandSpec> results = output_operands(op, infer(op, specs));
   for (std::size_t i = 0; i < results.size(); ++i) {
     const std::size_t bytes = span_bytes(results[i]);
-    outputs_.push_back(in_place ? inputs_[i] : add(allocate(bytes), bytes));
+    outputs_.push_back(in_place ? inputs_[i] : add(bytes));
     if (!in_place) std::memset(outputs_.back().data, 0, bytes);
   }
   prepared_ = cpu_device().prepare(op, operands, results);
   if (!prepared_) throw std::runtime_error(prepared_.reason);
-  workspace_ = allocate(prepared_.kernel->traits().workspace_bytes);
+  workspace_ = allocate_host(prepared_.kernel->traits().workspace_bytes);
 }
 
 void CpuWork::run(Team& team) const {
   static_cast<const cpu::CpuKernel&>(*prepared_.kernel)
-      .run({inputs_, outputs_, workspace_.get(), -1, team});
+      .run({inputs_, outputs_, workspace_->host(), -1, team});
 }
 
 std::span<const std::byte> CpuWork::input(std::size_t i) const {

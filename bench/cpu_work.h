@@ -1,14 +1,14 @@
-// An op on the CPU with operands of its own.
+// An op on the CPU with operands of its own, in memory that the device gives programs.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
 #include "base/team.h"
 #include "device/cpu/kernel.h"
+#include "heddle/buffer.h"
 
 namespace heddle::bench {
 
@@ -31,20 +31,15 @@ class CpuWork {
   std::size_t output_bytes() const;
 
  private:
-  struct Freed {
-    void operator()(std::byte* memory) const;
-  };
-  using Memory = std::unique_ptr<std::byte, Freed>;
-  static Memory allocate(std::size_t bytes);
-  cpu::Operand add(Memory memory, std::size_t bytes);
+  cpu::Operand add(std::size_t bytes);
   static void fill(const Input& input, std::byte* memory);
   /// The operand in the layout that the op prefers for it.
   OperandSpec packed(const Op& op, std::size_t i, std::span<const TensorSpec> specs);
 
-  std::vector<Memory> memory_;
+  std::vector<Ref<Buffer>> memory_;
   std::vector<cpu::Operand> inputs_, outputs_;
   Prepared prepared_;
-  Memory workspace_;
+  Ref<Buffer> workspace_;
 };
 
 }  // namespace heddle::bench

@@ -199,8 +199,8 @@ double seconds_of(int runs, const auto& body) {
 void measure(const Case& c, Team& team, int turns) {
   const Team::Session session(team);
   const CpuWork work(c.op, c.inputs);
-  std::vector<std::byte> out(work.output_bytes());
-  Direct direct(c, work, out);
+  const Ref<Buffer> out = allocate_host(work.output_bytes());
+  Direct direct(c, work, {out->host(), work.output_bytes()});
   work.run(team);
   direct.run();
   const double once = seconds([&] { work.run(team); });

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <numeric>
 #include <random>
 #include <string>
@@ -340,6 +341,13 @@ void add_order(std::vector<Case>& cases) {
 
 // ---- Measuring
 
+/// As CpuWork has it, in pages that exist.
+Ref<Buffer> filled_memory(std::size_t bytes) {
+  Ref<Buffer> memory = allocate_host(bytes);
+  std::memset(memory->host(), 1, bytes);
+  return memory;
+}
+
 class Measurement {
  public:
   Measurement(const Case& c, Team& team)
@@ -349,10 +357,10 @@ class Measurement {
     runs_ = static_cast<int>(std::max(1.0, std::ceil(kShortest / taken)));
     bytes_ = static_cast<double>(work_.input_bytes()) +
              (c.bound == Bound::copy ? static_cast<double>(work_.output_bytes()) : 0);
-    if (c.bound == Bound::copy) target_.resize(copied().size());
+    if (c.bound == Bound::copy) target_ = filled_memory(copied().size());
     if (c.bound == Bound::rows) {
       for (const std::int32_t id : c.inputs[1].integers) offsets_.push_back(id * c.row);
-      if (c.written) target_.resize(offsets_.size() * static_cast<std::size_t>(c.row));
+      if (c.written) target_ = filled_memory(offsets_.size() * static_cast<std::size_t>(c.row));
     }
   }
 
@@ -376,11 +384,11 @@ class Measurement {
       }
       case Bound::copy: {
         const auto from = copied();
-        return amount * copy_seconds(team_, from, target_.data()) /
+        return amount * copy_seconds(team_, from, target_->host()) /
                (2 * static_cast<double>(from.size()));
       }
       case Bound::rows: {
-        std::byte* packed = case_.written ? target_.data() : work_.output(0).data();
+        std::byte* packed = case_.written ? target_->host() : work_.output(0).data();
         return row_seconds(team_, work_.input(0).data(), offsets_,
                            static_cast<std::size_t>(case_.row), packed, case_.written);
       }
@@ -429,7 +437,7 @@ class Measurement {
   const Case& case_;
   Team& team_;
   CpuWork work_;
-  std::vector<std::byte> target_;
+  Ref<Buffer> target_;
   std::vector<std::int64_t> offsets_;  // of "rows"
   double bytes_ = 0;
   int runs_ = 1;
@@ -470,12 +478,13 @@ void measure(const Case& c, Team& team, int turns) {
 }
 
 void print_machine(Team& team) {
-  const std::vector<std::byte> from(static_cast<std::size_t>(kBeyondCaches), std::byte{1});
-  std::vector<std::byte> to(from.size());
+  const Ref<Buffer> source = filled_memory(static_cast<std::size_t>(kBeyondCaches));
+  const Ref<Buffer> to = filled_memory(source->size());
+  const std::span<const std::byte> from(source->host(), source->size());
   std::vector<double> reads, copies;
   for (int i = 0; i < 9; ++i) {
     reads.push_back(static_cast<double>(from.size()) / read_seconds(team, from));
-    copies.push_back(2 * static_cast<double>(from.size()) / copy_seconds(team, from, to.data()));
+    copies.push_back(2 * static_cast<double>(from.size()) / copy_seconds(team, from, to->host()));
   }
   fmt::print("{}, {} threads: read {:.1f} GB/s, copy {:.1f} GB/s (read and written)",
              processor_name(), team.size(), median(reads) / 1e9, median(copies) / 1e9);

@@ -63,6 +63,14 @@ TEST(Reduce, LongAndEdgeRows) {
           random);
     check(ReduceKind::mean, arranged(DType::f32, {700, 9, 70}, Arrangement::contiguous), {0, 2},
           false, random);
+    for (const std::int64_t rows : {2, 33, 65, 129, 700}) {  // more columns than a tile has
+      check(ReduceKind::sum, arranged(DType::f32, {rows, 1100}, Arrangement::contiguous), {0},
+            false, random);
+      check(ReduceKind::max, arranged(DType::bf16, {rows, 1100}, Arrangement::contiguous), {0},
+            false, random);
+      check(ReduceKind::prod, arranged(DType::f64, {rows, 1100}, Arrangement::contiguous), {0},
+            false, random);
+    }
   });
 }
 
@@ -92,16 +100,18 @@ TEST(Reduce, BitsDoNotDependOnTheLayout) {
   at_every_level([] {
     Random random(4);
     for (const DType dtype : {DType::f32, DType::f16}) {
-      const Tensor rows = random_tensor(dtype, {7, 1500}, random);
-      Tensor columns{OperandSpec::contiguous({dtype, {1500, 7}}), rows.bytes};
-      columns.operand.layout.strides = {1, 1500};
-      const Ran first = run_op(cpu_device(), Contiguous{}, {columns});
-      for (const ReduceKind kind : kKinds) {
-        const Ran a = run_op(cpu_device(), Reduce{kind, {1}, false}, {rows});
-        const Ran b = run_op(cpu_device(), Reduce{kind, {0}, false}, {columns});
-        const Ran c = run_op(cpu_device(), Reduce{kind, {0}, false}, first.outputs);
-        EXPECT_TRUE(a.outputs[0].bytes == b.outputs[0].bytes) << to_string(kind);
-        EXPECT_TRUE(a.outputs[0].bytes == c.outputs[0].bytes) << to_string(kind);
+      for (const std::int64_t count : {7, 300}) {  // narrow columns, and wide ones
+        const Tensor rows = random_tensor(dtype, {count, 1500}, random);
+        Tensor columns{OperandSpec::contiguous({dtype, {1500, count}}), rows.bytes};
+        columns.operand.layout.strides = {1, 1500};
+        const Ran first = run_op(cpu_device(), Contiguous{}, {columns});
+        for (const ReduceKind kind : kKinds) {
+          const Ran a = run_op(cpu_device(), Reduce{kind, {1}, false}, {rows});
+          const Ran b = run_op(cpu_device(), Reduce{kind, {0}, false}, {columns});
+          const Ran c = run_op(cpu_device(), Reduce{kind, {0}, false}, first.outputs);
+          EXPECT_TRUE(a.outputs[0].bytes == b.outputs[0].bytes) << to_string(kind);
+          EXPECT_TRUE(a.outputs[0].bytes == c.outputs[0].bytes) << to_string(kind);
+        }
       }
     }
   });

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "device/cpu/isa.h"
+#include "device/cpu/matmul_tasks.h"
 #include "device/cpu/parallel.h"
 #include "device/cpu/products.h"
 #include "heddle/half.h"
@@ -53,20 +54,10 @@ void for_each_part(Team& team, const MatmulShape& shape, std::int64_t row_block,
 
 // ---- f32, f16 and bf16, with float sums
 
-// A task's most rows: a block of b is packed once for so many, which read it from the second level
-// of caches. And its most groups of columns, where rows of a must be packed too.
-constexpr std::int64_t kTaskRows = 4 * kRowBlock;
+// A task's most groups of columns, where rows of a must be packed too.
 constexpr std::int64_t kTaskGroups = 4;
-// Tasks have whole strips of so many rows, and rows that lie across are multiplied by them: some
-// tiles of each level of instructions.
-constexpr std::int64_t kStripRows = 12;
-static_assert(kRowBlock % kStripRows == 0);
 // Tasks that can run at once: each has its part of the workspace.
 constexpr std::int64_t kMostSlots = 32;
-
-std::int64_t blocks_of(std::int64_t count, std::int64_t block) {
-  return (count + block - 1) / block;
-}
 
 bool packs_a(const FloatMatmul& m) {
   return m.dtype != DType::f32;
@@ -302,56 +293,6 @@ void multiply_part(const FloatMatmul& matmul, const MatmulOperands& operands,
 
 namespace {
 
-/// Tasks as large as they can be while each of a team's threads has enough of them to end with the
-/// others. No result depends on it.
-struct Cut {
-  std::int64_t rows = 0, groups, row_tasks = 0, column_tasks = 0, count = 0;
-
-  Cut(const FloatMatmul& m, std::int64_t threads) : groups(most_groups(m)) {
-    constexpr std::int64_t kTasksEach = 6;
-    std::int64_t strips = blocks_of(m.shape.rows, kTaskRows);
-    set(m.shape, strips);
-    while (count < kTasksEach * threads && (rows > kRowBlock || groups > 1)) {
-      if (rows >= groups * kRowBlock) {
-        ++strips;
-      } else {
-        groups = blocks_of(groups, 2);
-      }
-      set(m.shape, strips);
-    }
-  }
-
-  /// Neighbours read the same rows of a.
-  MatmulPart task(const MatmulShape& s, std::int64_t i) const {
-    const std::int64_t column = i % column_tasks * groups * kGroupColumns;
-    const std::int64_t row = i / column_tasks % row_tasks * rows;
-    return {.batch = i / row_tasks / column_tasks,
-            .row = row,
-            .rows = std::min(rows, s.rows - row),
-            .column = column,
-            .columns = std::min(groups * kGroupColumns, s.columns - column)};
-  }
-
- private:
-  void set(const MatmulShape& s, std::int64_t strips) {
-    rows = blocks_of(blocks_of(s.rows, strips), kStripRows) * kStripRows;
-    row_tasks = blocks_of(s.rows, rows);
-    column_tasks = blocks_of(s.columns, groups * kGroupColumns);
-    count = s.batch * row_tasks * column_tasks;
-  }
-};
-
-/// Slots hold neighbouring tasks, and those that are handed out one after the other lie far apart,
-/// as many threads apart as there are: what a processor fetches beyond a task's columns then is the
-/// same thread's next task's, and not what another thread works on.
-struct SlotOrder {
-  std::int64_t count, threads;
-
-  SlotOrder(std::int64_t most, std::int64_t team)
-      : count(most > team ? most / team * team : most), threads(std::min(team, count)) {}
-  std::int64_t slot(std::int64_t i) const { return i % threads * (count / threads) + i / threads; }
-};
-
 struct FloatProduct {
   FloatMatmul matmul;
   std::int64_t slots;
@@ -369,7 +310,7 @@ struct FloatProduct {
   void run(const Launch& launch) const {
     if (slots == 0) return;  // there are no results
     const MatmulShape& s = matmul.shape;
-    const Cut cut(matmul, launch.team.size());
+    const Cut cut(s, most_groups(matmul), launch.team.size());
     const std::int64_t work = std::min(s.rows, cut.rows) *
                               std::min(s.columns, cut.groups * kGroupColumns) *
                               std::max<std::int64_t>(1, s.depth);
@@ -485,6 +426,9 @@ Prepared prepare_matmul(const PrepareArgs& args) {
   if (dtype == DType::complex64) return prepare_complex_matmul(args, shape);
   if (!stored_type(dtype)) {
     return refuse(fmt::format("matmul: operands of {} have no kernel", to_string(dtype)));
+  }
+  if (std::optional<Run> pairs = pair_matmul(dtype, shape)) {
+    return make_kernel(whole_operand_traits(args.inputs, args.outputs), std::move(*pairs));
   }
   if (std::optional<LibraryMatmul> library = library_matmul(dtype, shape)) {
     KernelTraits traits = whole_operand_traits(args.inputs, args.outputs);

@@ -70,6 +70,9 @@ void multiply_part(const FloatMatmul& matmul, const MatmulOperands& operands,
 void multiply_part_f64(const MatmulShape& shape, const MatmulOperands& operands,
                        const MatmulPart& part);
 
+/// The product of bf16 by instructions for pairs of them, where there are some; else nothing.
+std::optional<Run> pair_matmul(DType dtype, const MatmulShape& shape);
+
 /// The product through oneDNN, where it serves; else nothing. `workspace_bytes` is what Run needs.
 struct LibraryMatmul {
   Run run;

@@ -1,5 +1,7 @@
 #include "device/cpu/products.h"
 
+#include "device/cpu/pair_products.h"
+
 namespace heddle::cpu {
 
 namespace {
@@ -40,6 +42,15 @@ const RoundedProducts& rounded_products(Isa level) {
   static_cast<void>(level);
 #endif
   return portable::kRoundedProducts;
+}
+
+const PairProducts* pair_products(Isa level) {
+#if defined(__x86_64__)
+  if (level == Isa::avx512 && has_avx512_bf16()) return &avx512_bf16::kPairProducts;
+#else
+  static_cast<void>(level);
+#endif
+  return nullptr;
 }
 
 }  // namespace heddle::cpu

@@ -25,17 +25,19 @@ namespace {
 
 // ---- How it is walked
 
-/// Columns that are reduced side by side when the reduced axes lie further apart in memory: long
-/// runs of memory, whose lanes fit into the second cache. A narrower tile is for more threads.
-constexpr std::int64_t kTileBytes = 8192, kFewestColumns = 64;
+/// Columns that are reduced side by side when the reduced axes lie further apart in memory: runs of
+/// memory that are long enough, whose lanes fit into the second cache. A narrower tile is for more
+/// threads.
+constexpr std::int64_t kTileBytes = 4096, kFewestColumns = 64;
+/// A lane's rows in a block, which are read side by side in a narrow tile. In a wide one fewer are
+/// than a set of a cache has places, as rows may lie so that they share one.
+constexpr std::int64_t kLaneRows = kBlock / kSumLanes, kWideRows = 8, kWideTileBytes = 1024;
+/// Rows of halves that are widened at once.
+constexpr std::int64_t kWidenedRows = 4;
 /// Elements between what is added up and what is fetched meanwhile.
 constexpr std::int64_t kAhead = 4 * kBlock;
 /// Elements side by side that are combined at once: a power of two of blocks.
 constexpr std::int64_t kAtOnce = 4 * kBlock;
-/// A lane's rows in a block.
-constexpr std::int64_t kLaneRows = kBlock / kSumLanes;
-/// Rows of halves that are widened at once.
-constexpr std::int64_t kWidenedRows = 2;
 /// Blocks whose results are combined before they wait for others': of a reduction that threads
 /// share.
 constexpr std::int64_t kGroup = 32;
@@ -254,72 +256,67 @@ class Reducer {
     return Tiles(axes.kept, width, outputs);
   }
 
-  /// What a block of rows comes to.
+  /// Columns of a block of rows, of which so many of a lane are read side by side.
   struct Block {
     const std::byte* base;
-    std::int64_t first, rows, n;
-    std::byte* lanes;  // room for n accumulators on each of six levels
+    std::int64_t first, rows, n, at_once;
   };
 
+  /// Lane l adds up rows l, l + kSumLanes, ...; lanes are then folded in halves, as row_ops.h says.
+  /// They follow each other as rows do, so that memory is read in a few streams, and meanwhile
+  /// their sums wait in the second cache.
   void columns(const std::byte* x, Tile tile, std::int64_t block, std::byte* result) const {
-    constexpr std::int64_t kLevels = 5;  // 32 lanes
-    static_assert(std::int64_t{1} << kLevels == kSumLanes);
-    alignas(64) std::byte lanes[kLevels * kTileBytes];
-    const std::int64_t first = block * kBlock;
+    alignas(64) std::byte lanes[kSumLanes * kTileBytes];
+    const std::int64_t bytes = tile.n * fold.width, first = block * kBlock;
+    const std::int64_t apart = (bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
     const Block rows{x + offset_of(axes.kept, tile.index) * axes.item, first,
-                     std::min(kBlock, axes.reduced.count - first), tile.n, lanes};
-    fold_lanes(rows, 0, 1, 0, result);
+                     std::min(kBlock, axes.reduced.count - first), tile.n,
+                     bytes < kWideTileBytes ? kLaneRows : kWideRows};
+    const std::int64_t used = std::min<std::int64_t>(kSumLanes, rows.rows);  // others are empty
+    for (std::int64_t l = 0; l < used; ++l) fold.clear(tile.n, lanes + l * apart);
+    for (std::int64_t at = 0; at < rows.rows; at += rows.at_once * kSumLanes) {
+      for (std::int64_t l = 0; l < used; ++l) fold_lane(rows, at + l, lanes + l * apart);
+    }
+    for (std::int64_t half = kSumLanes / 2; half > 0; half /= 2) {
+      for (std::int64_t l = 0; l < half && l + half < used; ++l) {
+        std::byte* to = lanes + l * apart;
+        fold.join(to, to + half * apart, tile.n, to);
+      }
+    }
+    std::memcpy(result, lanes, static_cast<std::size_t>(bytes));
   }
 
-  /// Lanes l, l + step, l + 2 step, ... in the order in which row_ops.h folds them: those that are
-  /// an even number of steps away, combined with those that are an odd number. No lane waits for
-  /// long, so that a few have room in a cache.
-  void fold_lanes(const Block& block, std::int64_t lane, std::int64_t step, std::int64_t level,
-                  std::byte* result) const {
-    if (step == kSumLanes) return fold_lane(block, lane, result);
-    fold_lanes(block, lane, 2 * step, level, result);
-    if (lane + step >= block.rows) return;  // an empty lane changes nothing
-    std::byte* other = block.lanes + level * kTileBytes;
-    fold_lanes(block, lane + step, 2 * step, level + 1, other);
-    fold.join(result, other, block.n, result);
-  }
-
-  /// Rows lane, lane + kSumLanes, ... of the block.
-  void fold_lane(const Block& block, std::int64_t lane, std::byte* result) const {
-    fold.clear(block.n, result);
+  /// Some rows of a lane, from `row` of the block on.
+  void fold_lane(const Block& block, std::int64_t row, std::byte* lane) const {
     const void *rows[kLaneRows], *next[kLaneRows];
-    const std::int64_t count = rows_of_lane(block, lane, rows);
-    if (axes.widen) return fold_halves(rows, count, block.n, result);
-    const std::int64_t coming = rows_of_lane(block, lane_after(lane), next);
-    fold.rows(rows, coming >= count ? next : nullptr, count, block.n, result);
+    const std::int64_t count = rows_of_lane(block, row, rows);
+    if (count == 0) return;
+    if (axes.widen) return fold_halves(rows, count, block.n, lane);
+    const bool is_last = row % kSumLanes == kSumLanes - 1;
+    const std::int64_t later = row + 1 + (is_last ? (block.at_once - 1) * kSumLanes : 0);
+    const std::int64_t coming = rows_of_lane(block, later, next);
+    fold.rows(rows, coming >= count ? next : nullptr, count, block.n, lane);
   }
 
-  std::int64_t rows_of_lane(const Block& block, std::int64_t lane, const void** rows) const {
+  std::int64_t rows_of_lane(const Block& block, std::int64_t row, const void** rows) const {
     std::int64_t count = 0;
-    for (std::int64_t r = lane; r < block.rows; r += kSumLanes) {
-      rows[count++] = block.base + offset_of(axes.reduced, block.first + r) * axes.item;
+    for (; row < block.rows && count < block.at_once; row += kSumLanes) {
+      rows[count++] = block.base + offset_of(axes.reduced, block.first + row) * axes.item;
     }
     return count;
   }
 
-  /// The lane that fold_lanes comes to next: as numbers grow, from the highest bit on.
-  static std::int64_t lane_after(std::int64_t lane) {
-    std::int64_t bit = kSumLanes / 2;
-    for (; (lane & bit) != 0; bit /= 2) lane -= bit;
-    return bit == 0 ? kSumLanes * kBlock : lane + bit;
-  }
-
   void fold_halves(const void* const* rows, std::int64_t count, std::int64_t n,
-                   std::byte* result) const {
+                   std::byte* lane) const {
     alignas(64) float widened[kWidenedRows][kTileBytes / sizeof(float)];
+    const void* floats[kWidenedRows];
     for (std::int64_t r = 0; r < count; r += kWidenedRows) {
       const std::int64_t some = std::min(kWidenedRows, count - r);
-      const void* floats[kWidenedRows];
       for (std::int64_t i = 0; i < some; ++i) {
         axes.widen(rows[r + i], widened[i], n);
         floats[i] = widened[i];
       }
-      fold.rows(floats, nullptr, some, n, result);
+      fold.rows(floats, nullptr, some, n, lane);
     }
   }
 };

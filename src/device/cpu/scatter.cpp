@@ -12,6 +12,7 @@
 #include "device/cpu/combine.h"
 #include "device/cpu/kernel.h"
 #include "device/cpu/parallel.h"
+#include "device/cpu/prefetch.h"
 #include "device/cpu/slice_starts.h"
 #include "device/cpu/slices.h"
 #include "device/cpu/types.h"
@@ -33,23 +34,28 @@ using UpdateRuns = void (*)(std::byte* to, const std::byte* from, const std::int
 // Updates whose places are fetched ahead, as nothing but the offsets says where they are; and the
 // updates themselves, as a thread leaves out those of other parts. Of each the first lines, after
 // which the processor sees where it goes.
-constexpr std::int64_t kAheadBytes = 4096, kMostAhead = 32, kLine = 64, kFetchedLines = 4;
+constexpr std::int64_t kAheadBytes = 4096, kMostAhead = 32, kFetchedLines = 4;
+// Updates of which a thread finds its own at a time: few, so that memory is not idle meanwhile.
+constexpr std::int64_t kSifted = 64, kSiftedAhead = 8 * kSifted;
 
-/// Calls f(first element of the destination, first of the updates, elements) for each run. Which
-/// runs are the part's is found out some hundred at a time, without a branch that nobody could
-/// foresee; places are fetched ahead among these.
-template <class U, class F>
+/// Calls f(first element of the destination, first of the updates, elements) for each run; kRun is
+/// their length where that is known, or 0. Which runs are the part's is found out some at a time,
+/// without a branch that nobody could foresee, and they are fetched ahead among these: into the
+/// second cache, as the first one can wait for few lines at a time.
+template <std::int64_t kRun, class U, class F>
 void for_each_update(const U* to, const U* from, const std::int64_t* offsets, std::int64_t n,
-                     std::int64_t run, std::int64_t apart, Part part, const F& f) {
-  constexpr std::int64_t kStep = kLine / static_cast<std::int64_t>(sizeof(U));
+                     std::int64_t any_run, std::int64_t apart, Part part, const F& f) {
+  constexpr std::int64_t kStep = kCacheLine / static_cast<std::int64_t>(sizeof(U));
+  const std::int64_t run = kRun > 0 ? kRun : any_run;
   const std::int64_t fetched = std::min(run, kFetchedLines * kStep);
   const auto bytes = std::max<std::int64_t>(1, run * static_cast<std::int64_t>(sizeof(U)));
   const std::int64_t ahead = std::clamp<std::int64_t>(kAheadBytes / bytes, 1, kMostAhead);
-  const bool own_lines = bytes >= kLine / 2;    // updates that no other's are fetched with
-  std::int64_t found[kBlock + kMostAhead + 1];  // of the part
+  const bool own_lines = bytes >= kCacheLine / 2;  // updates that no other's are fetched with
+  std::int64_t found[kSifted + kMostAhead + 1];    // of the part
   std::int64_t count = 0;
   for (std::int64_t t = 0; t < n;) {
-    for (const std::int64_t stop = std::min(n, t + kBlock); t < stop; ++t) {
+    prefetch_later(offsets + t + kSiftedAhead, kSifted * sizeof(std::int64_t));
+    for (const std::int64_t stop = std::min(n, t + kSifted); t < stop; ++t) {
       found[count] = t;
       count += static_cast<std::int64_t>(offsets[t] < part.end) &
                static_cast<std::int64_t>(offsets[t] + run > part.begin);
@@ -57,48 +63,66 @@ void for_each_update(const U* to, const U* from, const std::int64_t* offsets, st
     const std::int64_t later = t == n ? 0 : std::min(count, ahead);  // they are fetched already
     for (std::int64_t i = 0; i + later < count; ++i) {
       for (std::int64_t k = 0; i + ahead < count && k < fetched; k += kStep) {
-        __builtin_prefetch(to + offsets[found[i + ahead]] + k, 1);
-        if (own_lines) __builtin_prefetch(from + found[i + ahead] * apart + k);
+        prefetch_later(to + offsets[found[i + ahead]] + k, kCacheLine);
+        if (own_lines) prefetch_later(from + found[i + ahead] * apart + k, kCacheLine);
       }
       const std::int64_t offset = offsets[found[i]];
-      const std::int64_t begin = std::max(offset, part.begin);
-      const std::int64_t end = std::min(offset + run, part.end);
-      if (begin < end) f(begin, found[i] * apart + begin - offset, end - begin);
+      if constexpr (kRun == 1) {
+        f(offset, found[i] * apart, kRun);
+      } else {
+        const std::int64_t begin = std::max(offset, part.begin);
+        const std::int64_t end = std::min(offset + run, part.end);
+        if (begin < end) f(begin, found[i] * apart + begin - offset, end - begin);
+      }
     }
     std::copy_n(found + count - later, later, found);
     count = later;
   }
 }
 
+/// `line(y, x, elements)` for a line's worth of elements at a time, and for the rest: loops of a
+/// length that the compiler knows.
+template <class U, class F>
+void by_lines(U* y, const U* x, std::int64_t count, const F& line) {
+  constexpr auto kLine = std::integral_constant<std::int64_t, kCacheLine / sizeof(U)>();
+  for (; count >= kLine; count -= kLine, y += kLine, x += kLine) line(y, x, kLine);
+  if (count > 0) line(y, x, count);
+}
+
+template <class U, class F>
+void update_runs(U* out, const U* in, const std::int64_t* offsets, std::int64_t n, std::int64_t run,
+                 std::int64_t apart, Part part, const F& line) {
+  if (run == 1) {
+    return for_each_update<1>(out, in, offsets, n, run, apart, part,
+                              [&](std::int64_t at, std::int64_t update, std::int64_t) {
+                                line(out + at, in + update,
+                                     std::integral_constant<std::int64_t, 1>());
+                              });
+  }
+  for_each_update<0>(out, in, offsets, n, run, apart, part,
+                     [&](std::int64_t at, std::int64_t update, std::int64_t count) {
+                       by_lines(out + at, in + update, count, line);
+                     });
+}
+
 template <class U>
 void replace_runs(std::byte* to, const std::byte* from, const std::int64_t* offsets, std::int64_t n,
                   std::int64_t run, std::int64_t apart, Part part) {
-  auto* out = reinterpret_cast<U*>(to);
-  const auto* in = reinterpret_cast<const U*>(from);
-  for_each_update(out, in, offsets, n, run, apart, part,
-                  [&](std::int64_t at, std::int64_t update, std::int64_t count) {
-                    if (count == 1) {
-                      out[at] = in[update];
-                    } else {
-                      std::memcpy(out + at, in + update,
-                                  static_cast<std::size_t>(count) * sizeof(U));
-                    }
-                  });
+  update_runs(reinterpret_cast<U*>(to), reinterpret_cast<const U*>(from), offsets, n, run, apart,
+              part, [](U* y, const U* x, auto count) {
+                std::memcpy(y, x, static_cast<std::size_t>(count) * sizeof(U));
+              });
 }
 
 template <class Kind, class T>
 void combine_runs(std::byte* to, const std::byte* from, const std::int64_t* offsets, std::int64_t n,
                   std::int64_t run, std::int64_t apart, Part part) {
-  auto* out = reinterpret_cast<T*>(to);
-  const auto* in = reinterpret_cast<const T*>(from);
-  for_each_update(out, in, offsets, n, run, apart, part,
-                  [&](std::int64_t at, std::int64_t update, std::int64_t count) {
-                    T* __restrict y = out + at;
-                    const T* __restrict x = in + update;
-                    for (std::int64_t i = 0; i < count; ++i) {
-                      y[i] = static_cast<T>(Kind()(y[i], x[i]));
-                    }
-                  });
+  update_runs(reinterpret_cast<T*>(to), reinterpret_cast<const T*>(from), offsets, n, run, apart,
+              part, [](T* __restrict y, const T* __restrict x, auto count) {
+                for (std::int64_t i = 0; i < count; ++i) {
+                  y[i] = static_cast<T>(Kind()(y[i], x[i]));
+                }
+              });
 }
 
 /// Half types, by blocks in float.
@@ -111,16 +135,16 @@ void combine_halves(std::byte* to, const std::byte* from, const std::int64_t* of
   const auto* out = reinterpret_cast<const std::uint16_t*>(to);
   const auto* in = reinterpret_cast<const std::uint16_t*>(from);
   alignas(64) float x[kBlock], y[kBlock];
-  for_each_update(out, in, offsets, n, run, apart, part,
-                  [&](std::int64_t at, std::int64_t update, std::int64_t count) {
-                    for (std::int64_t i = 0; i < count; i += kBlock) {
-                      const std::int64_t some = std::min(kBlock, count - i);
-                      widen(to + (at + i) * kItem, x, some);
-                      widen(from + (update + i) * kItem, y, some);
-                      for (std::int64_t k = 0; k < some; ++k) x[k] = Kind()(x[k], y[k]);
-                      narrow(x, to + (at + i) * kItem, some);
-                    }
-                  });
+  for_each_update<0>(out, in, offsets, n, run, apart, part,
+                     [&](std::int64_t at, std::int64_t update, std::int64_t count) {
+                       for (std::int64_t i = 0; i < count; i += kBlock) {
+                         const std::int64_t some = std::min(kBlock, count - i);
+                         widen(to + (at + i) * kItem, x, some);
+                         widen(from + (update + i) * kItem, y, some);
+                         for (std::int64_t k = 0; k < some; ++k) x[k] = Kind()(x[k], y[k]);
+                         narrow(x, to + (at + i) * kItem, some);
+                       }
+                     });
 }
 
 template <class Kind>

@@ -86,6 +86,27 @@ TEST_P(MatmulTypes, AgreeWithFloat64AtEveryLevelAndWayRound) {
   }
 }
 
+TEST_P(MatmulTypes, RowsLieApart) {
+  std::uint32_t seed = 1;
+  for (const std::int64_t depth : {16, 17, 300}) {
+    for (const std::int64_t gap : {1, 2, 7}) {
+      for (const bool swap_b : {false, true}) {
+        OperandSpec a = OperandSpec::contiguous({GetParam(), {20, depth}});
+        OperandSpec b = swap_b ? swapped(GetParam(), {depth, 70})
+                               : OperandSpec::contiguous({GetParam(), {depth, 70}});
+        a.layout.strides[0] += gap;
+        b.layout.strides[swap_b ? 1 : 0] += gap;
+        const HostTensor x = random_tensor(a, ++seed), y = random_tensor(b, ++seed);
+        for (const Isa level : levels()) {
+          const IsaScope scope(level);
+          expect_product(x, y, run_kernel(prepare_matmul, Matmul{}, {x, y})[0]);
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+
 TEST_P(MatmulTypes, BatchesBroadcast) {
   const std::vector<std::pair<Shape, Shape>> cases = {
       {{3, 4, 20}, {3, 20, 7}}, {{1, 4, 20}, {3, 20, 7}}, {{3, 4, 20}, {20, 7}},
