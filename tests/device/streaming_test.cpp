@@ -3,10 +3,12 @@
 #include "device/cpu/streaming.h"
 
 #include <algorithm>
+#include <memory>
 #include <vector>
 
 #include "device/cpu/row_ops.h"
 #include "device/cpu_levels.h"
+#include "heddle/op_fused.h"
 
 namespace heddle::test {
 namespace {
@@ -32,6 +34,41 @@ TEST(Streaming, Elementwise) {
   check({{Unary{UnaryKind::exp}, {even}},
          {Binary{BinaryKind::add}, {odd, odd}},
          {Unary{UnaryKind::negative}, {halves}}});
+}
+
+/// Six products and sums with v1, one after another, of v0 or of exp(v0) * v0.
+Op chain(bool after_others) {
+  ElementProgram program{2, {}};
+  if (after_others) {
+    program.steps = {{Unary{UnaryKind::exp}, {0}}, {Binary{BinaryKind::multiply}, {2, 0}}};
+  }
+  for (int i = 0; i < 6; ++i) {
+    const auto steps = static_cast<std::uint32_t>(program.steps.size());
+    const BinaryKind kind = i % 2 ? BinaryKind::add : BinaryKind::multiply;
+    program.steps.push_back({Binary{kind}, {steps == 0 ? 0 : steps + 1, 1}});
+  }
+  return Fused{std::make_shared<const ElementProgram>(std::move(program))};
+}
+
+/// Of other ops at their end.
+Op tree() {
+  return Fused{std::make_shared<const ElementProgram>(
+      ElementProgram{2,
+                     {{Unary{UnaryKind::exp}, {0}},
+                      {Binary{BinaryKind::multiply}, {2, 1}},
+                      {Binary{BinaryKind::maximum}, {3, 0}}}})};
+}
+
+TEST(Streaming, FusedPrograms) {
+  Random random(5);
+  const Tensor number = random_tensor(DType::f32, {1}, random);
+  const Tensor even = random_tensor(DType::f32, kEven, random);
+  const Tensor odd = random_tensor(DType::f32, kOdd, random);
+  const Tensor halves = random_tensor(DType::bf16, {3, 1366, 4097}, random);
+  check({{chain(false), {even, number}},
+         {chain(true), {odd, number}},
+         {tree(), {even, even}},
+         {chain(true), {halves, random_tensor(DType::bf16, {1}, random)}}});
 }
 
 TEST(Streaming, SoftmaxAndNorms) {

@@ -1,8 +1,6 @@
 #include "device/cpu/affine_chain.h"
 
-#include <algorithm>
-#include <array>
-#include <utility>
+#include <cstring>
 
 #include "device/cpu/isa.h"
 #include "device/cpu/simd_targets.h"
@@ -16,9 +14,11 @@
 #ifndef HEDDLE_CPU_AFFINE_CHAIN_ONCE
 #define HEDDLE_CPU_AFFINE_CHAIN_ONCE
 namespace heddle::cpu {
-using AffinePass = void (*)(const float* x, const AffineStep* steps, float* out, std::int64_t n);
-/// By number of steps, from one on.
-using AffinePasses = std::array<AffinePass, kMostAffineSteps>;
+using AffineChain = void (*)(const float* x, std::span<const AffineStep> steps, float* out,
+                             std::int64_t n);
+struct AffineChains {
+  AffineChain plain, streamed;
+};
 }  // namespace heddle::cpu
 #endif
 
@@ -27,37 +27,73 @@ namespace heddle::cpu::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-template <std::size_t kSteps>
-HWY_NOINLINE HWY_ATTR void affine_pass(const float* x, const AffineStep* steps, float* out,
-                                       std::int64_t n) {
+/// So many vectors go through a step side by side: as each waits for its product before its sum,
+/// and for that before its next step, fewer would leave the units for both idle.
+constexpr std::int64_t kSideBySide = 8;
+
+struct PlainStore {
+  template <class D>
+  static HWY_INLINE HWY_ATTR void store(hn::Vec<D> y, D d, float* out) {
+    hn::StoreU(y, d, out);
+  }
+};
+struct StreamedStore {
+  template <class D>
+  static HWY_INLINE HWY_ATTR void store(hn::Vec<D> y, D d, float* out) {
+    hn::Stream(y, d, out);
+  }
+};
+
+template <std::int64_t kVectors, class Store>
+HWY_INLINE HWY_ATTR void affine_vectors(const float* x, std::span<const AffineStep> steps,
+                                        float* out) {
   const hn::ScalableTag<float> d;
+  static_assert(hn::MaxLanes(d) <= AffineStep::kLanes);
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  hn::Vec<decltype(d)> factors[kSteps], addends[kSteps];
-  for (std::size_t s = 0; s < kSteps; ++s) {
-    factors[s] = hn::Set(d, steps[s].factor);
-    addends[s] = hn::Set(d, steps[s].addend);
+  hn::Vec<decltype(d)> y[kVectors];
+  for (std::int64_t v = 0; v < kVectors; ++v) y[v] = hn::LoadU(d, x + v * lanes);
+  for (const AffineStep& step : steps) {
+    const auto factor = hn::Load(d, step.factors.data()), addend = hn::Load(d, step.addends.data());
+    for (std::int64_t v = 0; v < kVectors; ++v) y[v] = hn::Mul(y[v], factor);
+    for (std::int64_t v = 0; v < kVectors; ++v) y[v] = hn::Add(y[v], addend);
   }
+  for (std::int64_t v = 0; v < kVectors; ++v) Store::store(y[v], d, out + v * lanes);
+}
+
+/// Fewer elements than a vector has, as part of one.
+HWY_INLINE HWY_ATTR void affine_rest(const float* x, std::span<const AffineStep> steps, float* out,
+                                     std::int64_t n) {
+  HWY_ALIGN float rest[hn::MaxLanes(hn::ScalableTag<float>())] = {};
+  const std::size_t bytes = static_cast<std::size_t>(n) * sizeof(float);
+  std::memcpy(rest, x, bytes);
+  affine_vectors<1, PlainStore>(rest, steps, rest);
+  std::memcpy(out, rest, bytes);
+}
+
+template <class Store>
+HWY_ATTR void affine_array(const float* x, std::span<const AffineStep> steps, float* out,
+                           std::int64_t n) {
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<float>()));
+  const std::int64_t many = kSideBySide * lanes;
   std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    auto y = hn::LoadU(d, x + i);
-    for (std::size_t s = 0; s < kSteps; ++s) y = hn::Add(hn::Mul(y, factors[s]), addends[s]);
-    hn::StoreU(y, d, out + i);
-  }
-  for (; i < n; ++i) {
-    float y = x[i];
-    for (std::size_t s = 0; s < kSteps; ++s) y = y * steps[s].factor + steps[s].addend;
-    out[i] = y;
-  }
+  for (; i + many <= n; i += many) affine_vectors<kSideBySide, Store>(x + i, steps, out + i);
+  for (; i + lanes <= n; i += lanes) affine_vectors<1, Store>(x + i, steps, out + i);
+  if (i < n) affine_rest(x + i, steps, out + i, n - i);
 }
 
-template <std::size_t... kCounts>
-constexpr AffinePasses passes_of(std::index_sequence<kCounts...>) {
-  return {affine_pass<kCounts + 1>...};
+HWY_ATTR void affine_streamed(const float* x, std::span<const AffineStep> steps, float* out,
+                              std::int64_t n) {
+  constexpr std::size_t kLine = 64;
+  const auto odd =
+      static_cast<std::int64_t>(-reinterpret_cast<std::uintptr_t>(out) % kLine / sizeof(float));
+  const std::int64_t before = odd < n ? odd : n;
+  affine_array<PlainStore>(x, steps, out, before);
+  affine_array<StreamedStore>(x + before, steps, out + before, n - before);
 }
 
-const AffinePasses& affine_passes() {
-  static constexpr AffinePasses kPasses = passes_of(std::make_index_sequence<kMostAffineSteps>());
-  return kPasses;
+const AffineChains& affine_chains() {
+  static constexpr AffineChains kChains{affine_array<PlainStore>, affine_streamed};
+  return kChains;
 }
 
 }  // namespace heddle::cpu::HWY_NAMESPACE
@@ -67,18 +103,17 @@ HWY_AFTER_NAMESPACE();
 namespace heddle::cpu {
 
 namespace {
-const AffinePasses& passes() {
-  HEDDLE_SIMD_RETURN(affine_passes);
+const AffineChains& chains() {
+  HEDDLE_SIMD_RETURN(affine_chains);
 }
 }  // namespace
 
 void affine_chain(const float* x, std::span<const AffineStep> steps, float* out, std::int64_t n) {
-  while (!steps.empty()) {
-    const std::size_t now = std::min(steps.size(), kMostAffineSteps);
-    passes()[now - 1](x, steps.data(), out, n);
-    x = out;
-    steps = steps.subspan(now);
-  }
+  chains().plain(x, steps, out, n);
+}
+void affine_chain_streamed(const float* x, std::span<const AffineStep> steps, float* out,
+                           std::int64_t n) {
+  chains().streamed(x, steps, out, n);
 }
 
 }  // namespace heddle::cpu

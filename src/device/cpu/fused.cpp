@@ -12,6 +12,7 @@
 #include "device/cpu/block_io.h"
 #include "device/cpu/elementwise.h"
 #include "device/cpu/parallel.h"
+#include "device/cpu/streamed_blocks.h"
 #include "device/cpu/types.h"
 #include "heddle/op_fused.h"
 
@@ -27,6 +28,12 @@ constexpr std::size_t kNone = ~std::size_t{0};
 constexpr std::size_t kMostNumbers = 32;
 /// Values that a program may have.
 constexpr std::size_t kMostValues = 96;
+
+/// A block of floats in other sets of a cache than its neighbours are in: where all begin 4 KiB
+/// apart, a first cache has room for no more than eight or twelve.
+struct Register : BlockBuffer {
+  std::byte apart[kBlock * sizeof(float) + kCacheLine];
+};
 
 /// One op of a chain that ends in its only reader: with a number, the operand `number`.
 struct ChainStep {
@@ -65,14 +72,16 @@ class ChainBuilder {
 
   void append(const ChainStep& op, float number) {
     if (op.kind == BinaryKind::multiply) {
-      steps_[count_++] = {number, AffineStep().addend};
+      steps_[count_++] = affine_step(number, kNoAddend);
       has_sum_ = false;
       return;
     }
     const bool subtracts = op.kind == BinaryKind::subtract;
-    if (count_ == 0 || has_sum_ || (subtracts && op.number_first)) steps_[count_++] = {};
-    if (subtracts && op.number_first) steps_[count_ - 1].factor = -1.0f;
-    steps_[count_ - 1].addend = subtracts && !op.number_first ? -number : number;
+    const bool negates = subtracts && op.number_first;
+    if (count_ == 0 || has_sum_ || negates) {
+      steps_[count_++] = affine_step(negates ? -1.0f : kNoFactor, kNoAddend);
+    }
+    steps_[count_ - 1].addends.fill(subtracts && !negates ? -number : number);
     has_sum_ = true;
   }
   std::span<const AffineStep> steps() const { return {steps_, count_}; }
@@ -96,6 +105,7 @@ class FusedKernel {
     if (sources_.size() + program.steps.size() > kMostValues) return "it has too many values";
     dtypes = value_dtypes(program, dtypes);
     sink_ = BlockSink(output.spec.dtype);
+    streaming_sink_ = BlockSink::of_output(output.spec);
     for (std::size_t i = 0; i < program.steps.size(); ++i) {
       const ElementStep& step = program.steps[i];
       BlockFunction function = function_of(step, dtypes, dtypes[inputs.size() + i]);
@@ -106,76 +116,111 @@ class FusedKernel {
                         .value = static_cast<std::uint32_t>(inputs.size() + i)});
     }
     join_chains(program, dtypes);
+    is_chain_in_place_ = steps_.size() == 1 && !steps_[0].chain.empty() && sink_.in_place() &&
+                         sources_[steps_[0].operands[0]].in_place();
     return assign_registers() ? "" : "its program needs more blocks at once than there are";
   }
 
-  void run(const Launch& launch, std::int64_t begin, std::int64_t end) const {
-    Memory memory;
-    load_numbers(launch, begin, std::min(kBlock, end - begin), memory);
-    for (std::int64_t at = begin; at < end; at += kBlock) {
-      const std::int64_t n = std::min(kBlock, end - at);
-      for (std::size_t i = 0; i < sources_.size(); ++i) {
-        if (!sources_[i].uniform()) memory.values[i] = load(launch, i, at, n, memory);
-      }
-      block(launch.outputs[0].data, at, n, memory);
-    }
-  }
-
- private:
-  struct Memory {
-    std::array<BlockBuffer, kRegisters> registers;
-    std::array<BlockBuffer, kMostNumbers> numbers;
-    BlockBuffer narrow;
+  /// Inputs of one element, which all blocks of a launch share: a block of each for steps to read,
+  /// and what chains do with it.
+  struct Numbers {
+    std::array<Register, kMostNumbers> blocks;
     std::array<const void*, kMostValues> values;
     std::array<AffineStep, kMostValues> affine;
     std::array<std::span<const AffineStep>, kMostValues> chains;  // by step
   };
 
-  /// Inputs of one element: a block of it for steps to read, and the number for chains.
-  void load_numbers(const Launch& launch, std::int64_t begin, std::int64_t n,
-                    Memory& memory) const {
+  /// For a launch of so many elements, of which there are some.
+  void load_numbers(const Launch& launch, std::int64_t count, Numbers& numbers) const {
     std::array<float, kMostValues> chained;
+    BlockBuffer single;
     for (std::size_t i = 0; i < sources_.size(); ++i) {
       if (!sources_[i].uniform()) continue;
-      const std::byte* base = launch.inputs[i].data;
-      BlockBuffer* block =
-          number_blocks_[i] == kNone ? nullptr : &memory.numbers[number_blocks_[i]];
-      memory.values[i] = block ? sources_[i].load(base, begin, n, *block)
-                               : sources_[i].load(base, begin, 1, memory.narrow);
-      if (is_chained_[i]) chained[i] = *static_cast<const float*>(memory.values[i]);
+      const bool is_single = number_blocks_[i] == kNone;
+      const std::int64_t n = is_single ? 1 : std::min(kBlock, count);
+      BlockBuffer& room = is_single ? single : numbers.blocks[number_blocks_[i]];
+      numbers.values[i] = sources_[i].load(launch.inputs[i].data, 0, n, room);
+      if (is_chained_[i]) chained[i] = *static_cast<const float*>(numbers.values[i]);
     }
-    AffineStep* next = memory.affine.data();
+    AffineStep* next = numbers.affine.data();
     for (std::size_t s = 0; s < steps_.size(); ++s) {
       ChainBuilder builder(next);
       for (const ChainStep& op : steps_[s].chain) builder.append(op, chained[op.number]);
-      memory.chains[s] = builder.steps();
+      numbers.chains[s] = builder.steps();
       next += builder.steps().size();
     }
   }
 
-  const void* load(const Launch& launch, std::size_t i, std::int64_t at, std::int64_t n,
-                   Memory& memory) const {
-    const std::byte* base = launch.inputs[i].data;
-    if (sources_[i].in_place()) return sources_[i].at(base, at);
-    return sources_[i].load(base, at, n, memory.registers[input_registers_[i]]);
+  void run(const Launch& launch, const Numbers& numbers, std::int64_t begin,
+           std::int64_t end) const {
+    Pass pass;
+    pass.launch = &launch;
+    pass.numbers = &numbers;
+    pass.streams = streaming_sink_.streams() && !overwrites_input(launch);
+    std::optional<StreamFence> fence;
+    if (pass.streams) fence.emplace();
+    for (std::size_t i = 0; i < sources_.size(); ++i) {
+      if (sources_[i].uniform()) pass.values[i] = numbers.values[i];
+    }
+    const std::int64_t most = is_chain_in_place_ ? end - begin : kBlock;
+    for (std::int64_t at = begin; at < end; at += most) {
+      const std::int64_t n = std::min(most, end - at);
+      for (const std::size_t i : arrays_) pass.values[i] = load(i, at, n, pass);
+      block(at, n, pass);
+    }
   }
 
-  void block(std::byte* out, std::int64_t at, std::int64_t n, Memory& memory) const {
+ private:
+  /// Some blocks of a launch, one after another.
+  struct Pass {
+    const Launch* launch;
+    const Numbers* numbers;
+    bool streams;
+    std::array<Register, kRegisters> registers;
+    Register result;
+    std::array<const void*, kMostValues> values;
+  };
+
+  const void* load(std::size_t i, std::int64_t at, std::int64_t n, Pass& pass) const {
+    const std::byte* base = pass.launch->inputs[i].data;
+    if (sources_[i].in_place()) return sources_[i].at(base, at);
+    return sources_[i].load(base, at, n, pass.registers[input_registers_[i]]);
+  }
+
+  /// As step s begins: a part of what later blocks read, so that memory is busy all the time.
+  void fetch_share(std::size_t s, std::int64_t at, std::int64_t n, const Pass& pass) const {
+    const auto share = [&](std::size_t steps) {
+      return n * static_cast<std::int64_t>(steps) / static_cast<std::int64_t>(steps_.size());
+    };
+    const std::int64_t from = share(s), to = share(s + 1);
+    for (const std::size_t i : arrays_) {
+      fetch_ahead(sources_[i], pass.launch->inputs[i].data, at + from, to - from);
+    }
+  }
+
+  void block(std::int64_t at, std::int64_t n, Pass& pass) const {
+    std::byte* out = pass.launch->outputs[0].data;
+    const BlockSink& sink = pass.streams ? streaming_sink_ : sink_;
     for (std::size_t s = 0; s < steps_.size(); ++s) {
       const Step& step = steps_[s];
+      if (pass.streams && !is_chain_in_place_) fetch_share(s, at, n, pass);
       std::array<const void*, 3> in{};
-      for (std::size_t i = 0; i < step.operand_count; ++i) in[i] = memory.values[step.operands[i]];
-      void* target = step.result == kNone ? sink_.target(out, at, memory.narrow)
-                                          : memory.registers[step.result].bytes;
+      for (std::size_t i = 0; i < step.operand_count; ++i) in[i] = pass.values[step.operands[i]];
+      const bool is_last = step.result == kNone;
+      void* target =
+          is_last ? sink.target(out, at, pass.result) : pass.registers[step.result].bytes;
       if (step.chain.empty()) {
         step.function(in.data(), target, n);
+      } else if (is_last && pass.streams && sink_.in_place()) {
+        return affine_chain_streamed(static_cast<const float*>(in[0]), pass.numbers->chains[s],
+                                     sink_.float_target(out, at, pass.result), n);
       } else {
-        affine_chain(static_cast<const float*>(in[0]), memory.chains[s],
+        affine_chain(static_cast<const float*>(in[0]), pass.numbers->chains[s],
                      static_cast<float*>(target), n);
       }
-      memory.values[step.value] = target;
+      pass.values[step.value] = target;
     }
-    sink_.store(memory.values[steps_.back().value], out, at, n);
+    sink.store(pass.values[steps_.back().value], out, at, n);
   }
 
   // ---- Chains
@@ -261,6 +306,7 @@ class FusedKernel {
     std::size_t numbers = 0;
     for (std::size_t i = 0; i < sources_.size(); ++i) {
       const bool uniform = sources_[i].uniform();
+      if (!uniform) arrays_.push_back(i);
       const bool needs_register = !uniform && !sources_[i].in_place();
       if (needs_register && free.empty()) return false;
       input_registers_.push_back(needs_register ? free.back() : kNone);
@@ -273,11 +319,13 @@ class FusedKernel {
   }
 
   std::vector<BlockSource> sources_;
+  std::vector<std::size_t> arrays_;  // inputs of more than one element
   // By input:
   std::vector<std::size_t> input_registers_, number_blocks_;
   std::vector<bool> is_chained_;
   std::vector<Step> steps_;
-  BlockSink sink_;
+  bool is_chain_in_place_ = false;  // so that blocks may be of any length
+  BlockSink sink_, streaming_sink_;
 };
 
 }  // namespace
@@ -300,8 +348,12 @@ Prepared prepare_fused(const PrepareArgs& args) {
   const std::int64_t per_row = shape.empty() || shape[0] == 0 ? 0 : total / shape[0];
   auto run = [kernel = std::move(kernel), total, per_row](const Launch& launch) {
     const std::int64_t count = launch.extent < 0 ? total : std::min(total, launch.extent * per_row);
-    parallel(launch.team, count, kGrainElements,
-             [&](std::int64_t begin, std::int64_t end) { kernel.run(launch, begin, end); });
+    if (count == 0) return;
+    FusedKernel::Numbers numbers;
+    kernel.load_numbers(launch, count, numbers);
+    parallel(launch.team, count, kGrainElements, [&](std::int64_t begin, std::int64_t end) {
+      kernel.run(launch, numbers, begin, end);
+    });
   };
   return make_kernel(std::move(traits), std::move(run));
 }
