@@ -167,7 +167,7 @@ Array summed_over_keys(const std::vector<QueryBlock>& blocks, const std::vector<
 }
 
 /// Of q, k and v: with weights P = softmax(S) of scores S, and dP = g v^T,
-///   dS = P (dP - D),  dq = dS k * scale,  dk = dS^T q * scale,  dv = P^T g,
+///   dS = P (dP - D) scale,  dq = dS k,  dk = dS^T q,  dv = P^T g,
 /// where D, a row's sum of P dP, is that of g times the row's result.
 class AttentionBack {
  public:
@@ -178,7 +178,7 @@ class AttentionBack {
         k_(heads_first(widened(b.in[1]), op.sequence_first)),
         v_(heads_first(widened(b.in[2]), op.sequence_first)),
         g_(heads_first(widened(b.g()), op.sequence_first)),
-        along_(sum(g_ * heads_first(widened(b.out[0]), op.sequence_first), -1, true)),
+        along_(sum_of_products(g_, heads_first(widened(b.out[0]), op.sequence_first))),
         scale_(scalar(op.scale, q_.dtype())),
         scaled_k_(k_ * scale_) {}
 
@@ -205,12 +205,12 @@ class AttentionBack {
     const std::int64_t queries = block.end - block.begin;
     const auto of_queries = [&](const Array& x) { return positions_of(x, block.begin, block.end); };
     const auto of_keys = [&](const Array& x) { return positions_of(x, block.first, block.last); };
-    const Array q = by_shared(of_queries(q_) * scale_), g = by_shared(of_queries(g_));
-    const Array scores = by_head(matmul(q, swapaxes(of_keys(k_), -1, -2)), queries);
+    const Array q = by_shared(of_queries(q_)), g = by_shared(of_queries(g_));
+    const Array scores = by_head(matmul(q, swapaxes(of_keys(scaled_k_), -1, -2)), queries);
     const Array weights = attention_weights(op_, scores, in_);
     const Array to_weights = by_head(matmul(g, swapaxes(of_keys(v_), -1, -2)), queries);
-    const Array to_scores = by_shared(weights * (to_weights - of_queries(along_)));
-    to_q_.push_back(by_head(matmul(to_scores, of_keys(scaled_k_)), queries));
+    const Array to_scores = by_shared(weights * ((to_weights - of_queries(along_)) * scale_));
+    to_q_.push_back(by_head(matmul(to_scores, of_keys(k_)), queries));
     to_k_.push_back(matmul(swapaxes(to_scores, -1, -2), q));
     to_v_.push_back(matmul(swapaxes(by_shared(weights), -1, -2), g));
   }

@@ -481,6 +481,9 @@ Prepared prepare_matmul(const PrepareArgs& args) {
   }
   const DType dtype = args.inputs[0].spec.dtype;
   const MatmulShape shape = matmul_shape(args);
+  if (std::optional<Run> dots = dot_products(dtype, shape)) {
+    return make_kernel(whole_operand_traits(args.inputs, args.outputs), std::move(*dots));
+  }
   if (dtype == DType::f64) return prepare_f64(args, shape);
   if (dtype == DType::complex64) return prepare_complex_matmul(args, shape);
   if (!stored_type(dtype)) {

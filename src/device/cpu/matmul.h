@@ -77,6 +77,10 @@ struct LibraryMatmul {
 };
 std::optional<LibraryMatmul> library_matmul(DType dtype, const MatmulShape& shape);
 
+/// The products of f32 or f64 if each matrix of a has one row, and each of b one column, whose
+/// elements are adjacent; else nothing. Sums are of blocks as in row_ops.h.
+std::optional<Run> dot_products(DType dtype, const MatmulShape& shape);
+
 /// The product of complex64 matrices.
 Prepared prepare_complex_matmul(const PrepareArgs& args, const MatmulShape& shape);
 
