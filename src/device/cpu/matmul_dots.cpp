@@ -40,31 +40,59 @@ double dot(const Products&, const double* a, const double* b, std::int64_t n) {
   return lanes[0];
 }
 
-template <class T>
-void run_dots(const MatmulShape& shape, const Products& loops, const Launch& launch) {
-  const T *a = launch.inputs[0].as<T>(), *b = launch.inputs[1].as<T>();
-  T* out = launch.outputs[0].as<T>();
-  parallel(launch.team, shape.batch, row_grain(shape.depth),
-           [&](std::int64_t begin, std::int64_t end) {
-             for (std::int64_t i = begin; i < end; ++i) {
-               const T *row = a + shape.a_offset(i), *column = b + shape.b_offset(i);
-               Pairwise<T> sum;
-               for (std::int64_t k = 0; k < shape.depth; k += kBlock) {
-                 sum.add(dot(loops, row + k, column + k, std::min(kBlock, shape.depth - k)));
+/// Elements of a part: what a thread sums for others to join.
+constexpr std::int64_t kPart = 32 * kBlock;
+
+struct Dots {
+  MatmulShape shape;
+  const Products* loops;
+
+  /// A function of the depth only.
+  std::int64_t parts() const {
+    return std::max<std::int64_t>(1, (shape.depth + kPart - 1) / kPart);
+  }
+
+  template <class T>
+  T part(const Launch& launch, std::int64_t batch, std::int64_t index) const {
+    const T* a = launch.inputs[0].as<T>() + shape.a_offset(batch);
+    const T* b = launch.inputs[1].as<T>() + shape.b_offset(batch);
+    const std::int64_t end = std::min(shape.depth, (index + 1) * kPart);
+    Pairwise<T> sum;
+    for (std::int64_t k = index * kPart; k < end; k += kBlock) {
+      sum.add(dot(*loops, a + k, b + k, std::min(kBlock, end - k)));
+    }
+    return sum.total();
+  }
+
+  template <class T>
+  void run(const Launch& launch) const {
+    T* out = launch.outputs[0].as<T>();
+    T* sums = parts() > 1 ? reinterpret_cast<T*>(launch.workspace) : out;
+    parallel(launch.team, shape.batch * parts(), row_grain(std::min(shape.depth, kPart)),
+             [&](std::int64_t begin, std::int64_t end) {
+               for (std::int64_t i = begin; i < end; ++i) {
+                 sums[i] = part<T>(launch, i / parts(), i % parts());
                }
-               out[i] = sum.total();
-             }
-           });
-}
+             });
+    for (std::int64_t i = 0; parts() > 1 && i < shape.batch; ++i) {
+      Pairwise<T> sum;
+      for (std::int64_t p = 0; p < parts(); ++p) sum.add(sums[i * parts() + p]);
+      out[i] = sum.total();
+    }
+  }
+};
 
 }  // namespace
 
-std::optional<Run> dot_products(DType dtype, const MatmulShape& shape) {
+std::optional<MatmulRun> dot_products(DType dtype, const MatmulShape& shape) {
   const bool are_dots =
       shape.rows == 1 && shape.columns == 1 && shape.a_depth == 1 && shape.b_depth == 1;
   if (!are_dots || (dtype != DType::f32 && dtype != DType::f64)) return std::nullopt;
-  const auto run = dtype == DType::f32 ? run_dots<float> : run_dots<double>;
-  return [=, &loops = products(isa())](const Launch& launch) { run(shape, loops, launch); };
+  const Dots dots{shape, &products(isa())};
+  const auto run = dtype == DType::f32 ? &Dots::run<float> : &Dots::run<double>;
+  const std::int64_t sums = dots.parts() > 1 ? shape.batch * dots.parts() : 0;
+  return MatmulRun{[=](const Launch& launch) { (dots.*run)(launch); },
+                   static_cast<std::size_t>(sums) * item_size(dtype)};
 }
 
 }  // namespace heddle::cpu
