@@ -49,7 +49,7 @@ Array Block::attention(const Array& x, const ModelShape& shape) const {
 Array Block::operator()(const Array& x, const ModelShape& shape) const {
   const Array attended = x + attention(attn_norm(x), shape);
   const Array normed = ffn_norm(attended);
-  return attended + ffn_down(silu(ffn_gate(normed)) * ffn_up(normed));
+  return attended + ffn_down(gated_multiply(ffn_gate(normed), ffn_up(normed)));
 }
 
 Model::Model(const ModelShape& model_shape, std::uint64_t seed)

@@ -113,8 +113,8 @@ Array clip_grad_norm(const std::vector<nn::Parameter>& gradients, double max_nor
     require_positive("max_norm", max_norm);
     Array squares = 0.0f;
     for (const nn::Parameter* gradient : trained(gradients)) {
-      const Array g = astype(*gradient->array, state_dtype(gradient->array->dtype()));
-      squares = squares + astype(sum(square(g)), DType::f32);
+      const Array g = flatten(astype(*gradient->array, state_dtype(gradient->array->dtype())));
+      squares = squares + astype(matmul(g, g), DType::f32);
     }
     const Array norm = sqrt(squares), most = static_cast<float>(max_norm);
     const Array scale = heddle::where(norm < most, Array(1.0f), most / (norm + 1e-6f));

@@ -196,6 +196,10 @@ Array sum_to(const Array& a, const Shape& shape) {
   return reshape(sum(a, axes, true), shape);
 }
 
+Array sum_of_products(const Array& a, const Array& b) {
+  return squeeze(matmul(expand_dims(a, -2), expand_dims(b, -1)), Dims{-1});
+}
+
 Dims inverse_order(const Dims& order) {
   Dims back(order.size(), 0);
   for (std::size_t i = 0; i < order.size(); ++i) {

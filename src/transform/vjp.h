@@ -96,6 +96,8 @@ InputCotangents vjp_of_parts(const ArraysFunction& parts, const Backward& b);
 
 /// The cotangent of what was broadcast from `shape`.
 Array sum_to(const Array& a, const Shape& shape);
+/// The sum along the last axis, which stays as 1, of a's products with b.
+Array sum_of_products(const Array& a, const Array& b);
 /// What undoes a transposition by `order`.
 Dims inverse_order(const Dims& order);
 /// x f32 for the half types, to compute in; itself otherwise.

@@ -1,4 +1,6 @@
 // Rotary positions, attention and state spaces backwards.
+#include <algorithm>
+
 #include "base/check.h"
 #include "transform/record.h"
 #include "transform/vjp.h"
@@ -96,6 +98,129 @@ Array plain_attention(const Attention& op, const std::vector<Array>& in) {
   return astype(heads_first(out, op.sequence_first), in[0].dtype());
 }
 
+// ---- Attention backwards, a block of queries at a time
+
+/// Queries [begin, end), and keys [first, last): all that any of them sees.
+struct QueryBlock {
+  std::int64_t begin, end, first, last;
+};
+
+/// What a causal mask hides from all of a block is not computed: smaller blocks hide more, and do
+/// less at once.
+std::vector<QueryBlock> query_blocks(const Attention& op, std::int64_t queries, std::int64_t keys) {
+  constexpr std::int64_t kLeastQueries = 32, kMostBlocks = 8;
+  if (op.mask != Attention::Mask::causal || queries == 0) return {{0, queries, 0, keys}};
+  const std::int64_t size = std::max(kLeastQueries, (queries + kMostBlocks - 1) / kMostBlocks);
+  const std::int64_t shift = keys - queries;  // from a query's number to its position
+  std::vector<QueryBlock> blocks;
+  for (std::int64_t begin = 0; begin < queries; begin += size) {
+    QueryBlock block{begin, std::min(begin + size, queries), 0, 0};
+    block.last = std::clamp<std::int64_t>(shift + block.end, 0, keys);
+    if (op.window > 0) {
+      block.first = std::clamp<std::int64_t>(shift + begin + 1 - op.window, 0, block.last);
+    }
+    blocks.push_back(block);
+  }
+  return blocks;
+}
+
+/// Parts [B, H, n, D], one after another along n. They lie in memory as models hold them, tokens
+/// before heads.
+Array joined(const std::vector<Array>& parts) {
+  if (parts.size() == 1) return parts[0];
+  std::vector<Array> by_token;
+  for (const Array& part : parts) by_token.push_back(swapaxes(part, 1, 2));
+  return swapaxes(concatenate(by_token, 1), 1, 2);
+}
+
+/// Positions [begin, end) of x [B, H, S, D].
+Array positions_of(const Array& x, std::int64_t begin, std::int64_t end) {
+  return slice(x, {0, 0, begin, 0}, {x.shape(0), x.shape(1), end, x.shape(3)});
+}
+
+/// The sum of parts [B, H, n, D] that each lie on the keys of their block, of `keys` in all.
+Array summed_over_keys(const std::vector<QueryBlock>& blocks, const std::vector<Array>& parts,
+                       std::int64_t keys) {
+  std::vector<std::int64_t> bounds{0, keys};
+  for (const QueryBlock& block : blocks) {
+    bounds.push_back(block.first);
+    bounds.push_back(block.last);
+  }
+  std::ranges::sort(bounds);
+  bounds.erase(std::ranges::unique(bounds).begin(), bounds.end());
+  std::vector<Array> segments;
+  for (std::size_t s = 0; s + 1 < bounds.size(); ++s) {
+    std::optional<Array> sum;
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      const std::int64_t first = blocks[i].first;
+      if (bounds[s] < first || bounds[s + 1] > blocks[i].last) continue;
+      const Array part = positions_of(parts[i], bounds[s] - first, bounds[s + 1] - first);
+      sum = sum ? *sum + part : part;
+    }
+    const Array& like = parts[0];
+    segments.push_back(
+        sum ? *sum
+            : zeros({like.shape(0), like.shape(1), bounds[s + 1] - bounds[s], like.shape(3)},
+                    like.dtype()));
+  }
+  return segments.empty() ? parts[0] : joined(segments);
+}
+
+/// Of q, k and v: with weights P = softmax(S) of scores S, and dP = g v^T,
+///   dS = P (dP - D) scale,  dq = dS k,  dk = dS^T q,  dv = P^T g,
+/// where D, a row's sum of P dP, is that of g times the row's result.
+class AttentionBack {
+ public:
+  AttentionBack(const Attention& op, const Backward& b)
+      : op_(op),
+        in_(b.in.begin(), b.in.end()),
+        q_(heads_first(widened(b.in[0]), op.sequence_first)),
+        k_(heads_first(widened(b.in[1]), op.sequence_first)),
+        v_(heads_first(widened(b.in[2]), op.sequence_first)),
+        g_(heads_first(widened(b.g()), op.sequence_first)),
+        along_(sum_of_products(g_, heads_first(widened(b.out[0]), op.sequence_first))),
+        scale_(scalar(op.scale, q_.dtype())),
+        scaled_k_(k_ * scale_) {}
+
+  std::vector<Array> cotangents() {
+    const std::int64_t keys = k_.shape(2);
+    const std::vector<QueryBlock> blocks = query_blocks(op_, q_.shape(2), keys);
+    for (const QueryBlock& block : blocks) add(block);
+    return {joined(to_q_), summed_over_keys(blocks, to_k_, keys),
+            summed_over_keys(blocks, to_v_, keys)};
+  }
+
+ private:
+  /// The rows of query heads that share one of k and v make one matrix.
+  Array by_shared(const Array& x) const {
+    const std::int64_t shared = k_.shape(1), queries = x.shape(2);
+    const std::int64_t rows = shared == 0 ? 0 : q_.shape(1) / shared * queries;
+    return reshape(x, {x.shape(0), shared, rows, x.shape(3)});
+  }
+  Array by_head(const Array& x, std::int64_t queries) const {
+    return reshape(x, {q_.shape(0), q_.shape(1), queries, x.shape(3)});
+  }
+
+  void add(const QueryBlock& block) {
+    const std::int64_t queries = block.end - block.begin;
+    const auto of_queries = [&](const Array& x) { return positions_of(x, block.begin, block.end); };
+    const auto of_keys = [&](const Array& x) { return positions_of(x, block.first, block.last); };
+    const Array q = by_shared(of_queries(q_)), g = by_shared(of_queries(g_));
+    const Array scores = by_head(matmul(q, swapaxes(of_keys(scaled_k_), -1, -2)), queries);
+    const Array weights = attention_weights(op_, scores, in_);
+    const Array to_weights = by_head(matmul(g, swapaxes(of_keys(v_), -1, -2)), queries);
+    const Array to_scores = by_shared(weights * ((to_weights - of_queries(along_)) * scale_));
+    to_q_.push_back(by_head(matmul(to_scores, of_keys(k_)), queries));
+    to_k_.push_back(matmul(swapaxes(to_scores, -1, -2), q));
+    to_v_.push_back(matmul(swapaxes(by_shared(weights), -1, -2), g));
+  }
+
+  const Attention& op_;
+  const std::vector<Array> in_;
+  const Array q_, k_, v_, g_, along_, scale_, scaled_k_;
+  std::vector<Array> to_q_, to_k_, to_v_;  // by block
+};
+
 /// One step after another, of h [B, D, N].
 std::vector<Array> plain_scan(const SelectiveScan& op, const std::vector<Array>& in) {
   const Array &x = in[0], &dt = in[1], &a = in[2];
@@ -174,8 +299,18 @@ InputCotangents vjp_rule(const NormRope& op, const Backward& b) {
 }
 
 InputCotangents vjp_rule(const Attention& op, const Backward& b) {
-  return vjp_of_parts(
-      [&](const std::vector<Array>& in) { return std::vector<Array>{plain_attention(op, in)}; }, b);
+  const bool wants_mask = op.mask == Attention::Mask::additive && b.wanted[3];
+  if (op.has_sinks || wants_mask) {
+    return vjp_of_parts(
+        [&](const std::vector<Array>& in) { return std::vector<Array>{plain_attention(op, in)}; },
+        b);
+  }
+  const std::vector<Array> to_qkv = AttentionBack(op, b).cotangents();
+  InputCotangents found(b.in.size());
+  for (std::size_t i = 0; i < to_qkv.size(); ++i) {
+    found[i] = astype(heads_first(to_qkv[i], op.sequence_first), b.in[i].dtype());
+  }
+  return found;
 }
 
 InputCotangents vjp_rule(const SelectiveScan& op, const Backward& b) {

@@ -6,30 +6,27 @@ namespace heddle {
 
 namespace {
 
-/// What all normalisations are: of a view of x with some axes to normalise over.
+/// What all normalisations are: of a view of x, over some of its axes, with a weight and a bias
+/// along one axis of x.
 struct Normalised {
-  Dims axes;
+  Dims axes;  // of the view
   double eps;
   bool centred;
+  Shape view, weight_view;  // the latter stretches to the former
+  std::int64_t weight_axis;
+  bool has_weight, has_bias;
 
+  /// Of a's products with b, of the view's shape or one that stretches to it.
+  Array mean_of_products(const Array& a, const Array& b) const {
+    const bool along_rows = axes.size() == 1 && axes[0] + 1 == static_cast<std::int64_t>(a.ndim());
+    if (!along_rows) return mean(a * b, axes, true);
+    return sum_of_products(a, b) / scalar(static_cast<double>(a.shape(-1)), a.dtype());
+  }
   Array inverse_deviation(const Array& centred_x) const {
-    return rsqrt(mean(square(centred_x), axes, true) + scalar(eps, centred_x.dtype()));
+    return rsqrt(mean_of_products(centred_x, centred_x) + scalar(eps, centred_x.dtype()));
   }
   Array centre(const Array& x) const { return centred ? x - mean(x, axes, true) : x; }
 };
-
-struct Slopes {
-  Array to_x;        // of u, the cotangent of what was normalised
-  Array normalised;  // for the weight's
-};
-
-Slopes normalised_vjp(const Normalised& norm, const Array& x, const Array& u) {
-  const Array middle = norm.centre(x);
-  const Array scale = norm.inverse_deviation(middle);
-  const Array normalised = middle * scale;
-  const Array along = mean(u * normalised, norm.axes, true);
-  return {scale * (norm.centre(u) - normalised * along), normalised};
-}
 
 Dims all_but(std::size_t rank, std::int64_t axis) {
   Dims axes;
@@ -39,32 +36,54 @@ Dims all_but(std::size_t rank, std::int64_t axis) {
   return axes;
 }
 
-/// Of x whose weight and bias lie along `axis`; `view` is x's shape to normalise in.
-InputCotangents norm_vjp(const Normalised& norm, const Shape& view, std::int64_t axis,
-                         bool has_weight, bool has_bias, const Backward& b) {
-  const Array x = widened(b.in[0]), g = widened(b.g());
-  Shape line(x.ndim(), 1);
-  line[static_cast<std::size_t>(axis)] = x.shape(axis);
-  const Array u = has_weight ? g * reshape(widened(b.in[1]), line) : g;
-  const Slopes slopes = normalised_vjp(norm, reshape(x, view), reshape(u, view));
-  InputCotangents found{astype(reshape(slopes.to_x, x.shape()), b.in[0].dtype())};
-  const Dims others = all_but(x.ndim(), axis);
+/// With c = x less its mean, s one over its deviation, n = c s, u = g weight:
+///   dx = s (u less its mean) - c s s mean(u n),  dweight = sum(g n)
+/// Of what is as large as x, only g n is needed twice.
+InputCotangents norm_vjp(const Normalised& norm, const Backward& b) {
+  const Array x = reshape(widened(b.in[0]), norm.view), g = reshape(widened(b.g()), norm.view);
+  std::optional<Array> weight;
+  if (norm.has_weight) weight = reshape(widened(b.in[1]), norm.weight_view);
+  const Array centred = norm.centre(x), scale = norm.inverse_deviation(centred);
+  const Array g_normalised = g * (centred * scale);
+  const Array along =
+      weight ? norm.mean_of_products(g_normalised, *weight) : mean(g_normalised, norm.axes, true);
+  const Array to_x =
+      scale * norm.centre(weight ? g * *weight : g) - centred * (scale * along * scale);
+  const Shape& shape = b.in[0].shape();
+  InputCotangents found{astype(reshape(to_x, shape), b.in[0].dtype())};
+  const Dims others = all_but(shape.size(), norm.weight_axis);
   const auto along_axis = [&](const Array& all) {
     const Array& like = b.in[found.size()];
     return astype(others.empty() ? all : sum(all, others), like.dtype());
   };
-  if (has_weight) found.push_back(along_axis(g * reshape(slopes.normalised, x.shape())));
-  if (has_bias) found.push_back(along_axis(g));
+  if (norm.has_weight) found.push_back(along_axis(reshape(g_normalised, shape)));
+  if (norm.has_bias) found.push_back(along_axis(widened(b.g())));
   return found;
 }
 
 InputCotangents softmax_vjp(const Backward& b) {
   const Array y = widened(b.out[0]), g = widened(b.g());
-  return {astype(y * (g - sum(g * y, -1, true)), b.in[0].dtype())};
+  return {astype(y * (g - sum_of_products(g, y)), b.in[0].dtype())};
 }
 
 std::int64_t last_axis(const Array& x) {
   return static_cast<std::int64_t>(x.ndim()) - 1;
+}
+
+/// Over one axis, along which the weight lies too.
+template <class Norm>
+Normalised of_axis(const Norm& op, std::int64_t axis, bool centred, const Backward& b) {
+  const Shape& shape = b.in[0].shape();
+  Shape line(shape.size(), 1);
+  line[static_cast<std::size_t>(axis)] = shape[static_cast<std::size_t>(axis)];
+  return {.axes = {axis},
+          .eps = op.eps,
+          .centred = centred,
+          .view = shape,
+          .weight_view = line,
+          .weight_axis = axis,
+          .has_weight = op.has_weight,
+          .has_bias = op.has_bias};
 }
 
 }  // namespace
@@ -79,8 +98,7 @@ InputCotangents vjp_rule(const CausalSoftmax&, const Backward& b) {
 }
 
 InputCotangents vjp_rule(const RmsNorm& op, const Backward& b) {
-  const std::int64_t axis = last_axis(b.in[0]);
-  return norm_vjp({{axis}, op.eps, false}, b.in[0].shape(), axis, op.has_weight, op.has_bias, b);
+  return norm_vjp(of_axis(op, last_axis(b.in[0]), false, b), b);
 }
 
 InputCotangents vjp_rule(const AddRmsNorm& op, const Backward& b) {
@@ -95,13 +113,11 @@ InputCotangents vjp_rule(const AddRmsNorm& op, const Backward& b) {
 }
 
 InputCotangents vjp_rule(const LayerNorm& op, const Backward& b) {
-  const std::int64_t axis = last_axis(b.in[0]);
-  return norm_vjp({{axis}, op.eps, true}, b.in[0].shape(), axis, op.has_weight, op.has_bias, b);
+  return norm_vjp(of_axis(op, last_axis(b.in[0]), true, b), b);
 }
 
 InputCotangents vjp_rule(const ChannelNorm& op, const Backward& b) {
-  return norm_vjp({{op.axis}, op.eps, true}, b.in[0].shape(), op.axis, op.has_weight, op.has_bias,
-                  b);
+  return norm_vjp(of_axis(op, op.axis, true, b), b);
 }
 
 InputCotangents vjp_rule(const GroupNorm& op, const Backward& b) {
@@ -109,8 +125,16 @@ InputCotangents vjp_rule(const GroupNorm& op, const Backward& b) {
   const std::int64_t channels = shape.back();
   std::int64_t positions = 1;
   for (std::size_t i = 1; i + 1 < shape.size(); ++i) positions *= shape[i];
-  const Shape view{shape[0], positions, op.groups, channels / op.groups};
-  return norm_vjp({{1, 3}, op.eps, true}, view, last_axis(b.in[0]), op.has_weight, op.has_bias, b);
+  const std::int64_t in_group = channels / op.groups;
+  return norm_vjp({.axes = {1, 3},
+                   .eps = op.eps,
+                   .centred = true,
+                   .view = {shape[0], positions, op.groups, in_group},
+                   .weight_view = {1, 1, op.groups, in_group},
+                   .weight_axis = last_axis(b.in[0]),
+                   .has_weight = op.has_weight,
+                   .has_bias = op.has_bias},
+                  b);
 }
 
 }  // namespace heddle

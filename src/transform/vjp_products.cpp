@@ -22,14 +22,27 @@ Array as_float(const Array& weight) {
 
 }  // namespace
 
+namespace {
+
 /// One matrix for all of a batch has one product of all rows as its cotangent, which a batch of
-/// them would take a sum over.
+/// them would take a sum over. What was transposed has one that is so too: then it lies as that
+/// which was transposed does.
+Array to_shared_matrix(const Array& x, const Array& matrix, const Array& g) {
+  const Array rows = as_rows(conjugate(x)), g_rows = as_rows(g);
+  if (std::holds_alternative<Transpose>(matrix.node()->op())) {
+    return transposed(matmul(transposed(g_rows), rows));
+  }
+  return matmul(transposed(rows), g_rows);
+}
+
+}  // namespace
+
 InputCotangents vjp_rule(const Matmul&, const Backward& b) {
   const Array g = b.g();
   const Array &x = b.in[0], &matrix = b.in[1];
-  const bool is_shared = matrix.ndim() == 2 && x.ndim() > 2;
-  const Array to_matrix = is_shared ? matmul(transposed(as_rows(conjugate(x))), as_rows(g))
-                                    : sum_to(matmul(transposed(conjugate(x)), g), matrix.shape());
+  const Array to_matrix = matrix.ndim() == 2
+                              ? to_shared_matrix(x, matrix, g)
+                              : sum_to(matmul(transposed(conjugate(x)), g), matrix.shape());
   return {sum_to(matmul(g, transposed(conjugate(matrix))), x.shape()), to_matrix};
 }
 

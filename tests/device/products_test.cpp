@@ -45,6 +45,31 @@ TEST(Products, MatmulOfOperandsThatLieAcross) {
   });
 }
 
+TEST(Products, MatmulOfSingleRowsByColumns) {
+  at_every_level([] {
+    Random random(3);
+    for (const DType dtype : kFloats) {
+      const bool half = dtype == DType::f16 || dtype == DType::bf16;
+      const Tolerance tolerance{half ? 0.52 : 4, 4e-4};
+      for (const std::int64_t k : {0, 1, 15, 16, 17, 128, 511, 512, 513, 1300}) {
+        const auto check = [&](const Shape& a, const Shape& b) {
+          expect_on_cpu(Matmul{},
+                        {random_tensor(dtype, a, random), random_tensor(dtype, b, random)},
+                        tolerance);
+        };
+        check({70, 1, k}, {70, k, 1});
+        check({2, 3, 1, k}, {k, 1});
+        check({1, k}, {2, 3, k, 1});
+        OperandSpec apart = OperandSpec::contiguous({dtype, {5, 1, k}});
+        apart.layout.strides = {2 * k + 3, 1, 1};
+        expect_on_cpu(Matmul{},
+                      {random_tensor(apart, random), random_tensor(dtype, {k, 1}, random)},
+                      tolerance);
+      }
+    }
+  });
+}
+
 TEST(Products, LinearOfFloatWeights) {
   at_every_level([] {
     Random random(2);

@@ -215,6 +215,13 @@ void add_indexing(Cases& c) {
   const Array places(std::vector<int>{1, 0, 2, 1, 1, 1}, {3, 2});
   c.one(
       "take_along_axis", [=](const Array& a) { return take_along_axis(a, places, 0); }, table);
+  const Array each(std::vector<int>{-1, 1}, {1, 2});
+  c.one(
+      "take_along_axis_one", [=](const Array& a) { return take_along_axis(a, each, 0); }, table);
+  const Array bytes(std::vector<std::uint8_t>{1, 0, 1}, {3, 1});
+  c.one(
+      "take_along_axis_one_last", [=](const Array& a) { return take_along_axis(a, bytes, 1); },
+      table);
   for (const ScatterKind kind : {ScatterKind::none, ScatterKind::sum, ScatterKind::prod,
                                  ScatterKind::max, ScatterKind::min}) {
     c.some(

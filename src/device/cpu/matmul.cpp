@@ -412,6 +412,12 @@ MatmulShape matmul_shape(const PrepareArgs& args) {
   return s;
 }
 
+Prepared as_kernel(const PrepareArgs& args, const MatmulRun& product) {
+  KernelTraits traits = whole_operand_traits(args.inputs, args.outputs);
+  traits.workspace_bytes = product.workspace_bytes;
+  return make_kernel(std::move(traits), product.run);
+}
+
 }  // namespace
 
 Prepared prepare_matmul(const PrepareArgs& args) {
@@ -422,18 +428,16 @@ Prepared prepare_matmul(const PrepareArgs& args) {
   }
   const DType dtype = args.inputs[0].spec.dtype;
   const MatmulShape shape = matmul_shape(args);
+  if (std::optional<MatmulRun> dots = dot_products(dtype, shape)) return as_kernel(args, *dots);
   if (dtype == DType::f64) return prepare_f64(args, shape);
   if (dtype == DType::complex64) return prepare_complex_matmul(args, shape);
   if (!stored_type(dtype)) {
     return refuse(fmt::format("matmul: operands of {} have no kernel", to_string(dtype)));
   }
-  if (std::optional<Run> pairs = pair_matmul(dtype, shape)) {
-    return make_kernel(whole_operand_traits(args.inputs, args.outputs), std::move(*pairs));
-  }
-  if (std::optional<LibraryMatmul> library = library_matmul(dtype, shape)) {
-    KernelTraits traits = whole_operand_traits(args.inputs, args.outputs);
-    traits.workspace_bytes = library->workspace_bytes;
-    return make_kernel(std::move(traits), std::move(library->run));
+  if (std::optional<Run> pairs = pair_matmul(dtype, shape))
+    return as_kernel(args, {std::move(*pairs)});
+  if (std::optional<MatmulRun> library = library_matmul(dtype, shape)) {
+    return as_kernel(args, *library);
   }
   return prepare_float(args, shape);
 }

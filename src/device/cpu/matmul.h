@@ -73,12 +73,16 @@ void multiply_part_f64(const MatmulShape& shape, const MatmulOperands& operands,
 /// The product of bf16 by instructions for pairs of them, where there are some; else nothing.
 std::optional<Run> pair_matmul(DType dtype, const MatmulShape& shape);
 
-/// The product through oneDNN, where it serves; else nothing. `workspace_bytes` is what Run needs.
-struct LibraryMatmul {
+/// A way to run a product. `workspace_bytes` is what Run needs.
+struct MatmulRun {
   Run run;
   std::size_t workspace_bytes = 0;
 };
-std::optional<LibraryMatmul> library_matmul(DType dtype, const MatmulShape& shape);
+/// The product through oneDNN, where it serves; else nothing.
+std::optional<MatmulRun> library_matmul(DType dtype, const MatmulShape& shape);
+/// Products of f32 or f64 where each matrix of a has one row and each of b one column, whose
+/// elements are adjacent; else nothing. Sums are of blocks as in row_ops.h.
+std::optional<MatmulRun> dot_products(DType dtype, const MatmulShape& shape);
 
 /// The product of complex64 matrices.
 Prepared prepare_complex_matmul(const PrepareArgs& args, const MatmulShape& shape);

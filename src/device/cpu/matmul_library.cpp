@@ -241,7 +241,7 @@ class LibraryProduct {
 
 }  // namespace
 
-std::optional<LibraryMatmul> library_matmul(DType dtype, const MatmulShape& shape) {
+std::optional<MatmulRun> library_matmul(DType dtype, const MatmulShape& shape) {
   const bool worthwhile = shape.depth >= kLeastDepth && shape.columns >= kLeastColumns;
   const bool is_quicker = has_level(Isa::avx512) && isa() >= Isa::avx512;
   if (dtype != DType::bf16 || !is_quicker || !worthwhile || shape.a_depth != 1) {
@@ -250,14 +250,14 @@ std::optional<LibraryMatmul> library_matmul(DType dtype, const MatmulShape& shap
   try {
     const auto product = std::make_shared<const LibraryProduct>(shape);
     const std::size_t bytes = product->workspace_bytes();
-    return LibraryMatmul{[product](const Launch& launch) {
-                           try {
-                             product->run(launch);
-                           } catch (const dnnl::error& error) {
-                             fail(ErrorCode::backend, "matmul: oneDNN: {}", error.message);
-                           }
-                         },
-                         bytes};
+    return MatmulRun{[product](const Launch& launch) {
+                       try {
+                         product->run(launch);
+                       } catch (const dnnl::error& error) {
+                         fail(ErrorCode::backend, "matmul: oneDNN: {}", error.message);
+                       }
+                     },
+                     bytes};
   } catch (const dnnl::error&) {
     return std::nullopt;  // it has no kernel for these on this processor; ours has
   }

@@ -1,5 +1,6 @@
 // Rotary embeddings: rope, rope_table, rope_write_rows and, of heads that are normalised first,
 // norm_rope and norm_rope_write_rows; for f32, f16 and bf16.
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -17,24 +18,34 @@ constexpr std::int64_t kMostFeatures = 1024;  // of a head: what the stack holds
 
 // ---- Angles
 
-/// sin and cos of angle / (pi / 2) quarter turns, for angles up to 1e8: the turn is taken off in
-/// double, so that what remains is exact to 1e-8, and the rest is Taylor's series in float on
-/// [-pi/4, pi/4], whose first omitted terms are below 3e-9.
-void sin_cos(double angle, float& sin, float& cos) {
+/// Pairs whose angles are computed side by side.
+constexpr std::int64_t kAtOnce = 16;
+
+/// sin and cos of kAtOnce angles up to 1e8: quarter turns are taken off in double, so that what
+/// remains is exact to 1e-8, and the rest is Taylor's series in float on [-pi/4, pi/4], whose first
+/// omitted terms are below 3e-9.
+void sin_cos(const double* angles, float* sin, float* cos) {
   constexpr double kRound = 0x1.8p52;  // adding it leaves a whole number in the low bits
-  const double quarter = (angle * (2.0 / M_PI) + kRound) - kRound;
-  const auto r = static_cast<float>(angle - quarter * (M_PI / 2.0));
-  const auto turn = static_cast<std::int64_t>(quarter);
-  const float s = r * r;
-  const float sin_r =
-      r + r * s * (-1.0f / 6 + s * (1.0f / 120 + s * (-1.0f / 5040 + s * (1.0f / 362880))));
-  const float cos_r =
-      1.0f + s * (-0.5f +
-                  s * (1.0f / 24 + s * (-1.0f / 720 + s * (1.0f / 40320 + s * (-1.0f / 3628800)))));
-  const bool swap = turn & 1;
-  const float sin_sign = turn & 2 ? -1.0f : 1.0f, cos_sign = (turn + 1) & 2 ? -1.0f : 1.0f;
-  sin = sin_sign * (swap ? cos_r : sin_r);
-  cos = cos_sign * (swap ? sin_r : cos_r);
+  float rest[kAtOnce];
+  std::int32_t turns[kAtOnce];
+  for (std::int64_t i = 0; i < kAtOnce; ++i) {
+    const double rounded = angles[i] * (2.0 / M_PI) + kRound;
+    rest[i] = static_cast<float>(angles[i] - (rounded - kRound) * (M_PI / 2.0));
+    turns[i] = static_cast<std::int32_t>(std::bit_cast<std::int64_t>(rounded));
+  }
+  for (std::int64_t i = 0; i < kAtOnce; ++i) {
+    const float r = rest[i], s = r * r;
+    const float sin_r =
+        r + r * s * (-1.0f / 6 + s * (1.0f / 120 + s * (-1.0f / 5040 + s * (1.0f / 362880))));
+    const float cos_r =
+        1.0f + s * (-0.5f + s * (1.0f / 24 +
+                                 s * (-1.0f / 720 + s * (1.0f / 40320 + s * (-1.0f / 3628800)))));
+    const bool swap = (turns[i] & 1) != 0;
+    const float sin_sign = (turns[i] & 2) != 0 ? -1.0f : 1.0f;
+    const float cos_sign = ((turns[i] + 1) & 2) != 0 ? -1.0f : 1.0f;
+    sin[i] = sin_sign * (swap ? cos_r : sin_r);
+    cos[i] = cos_sign * (swap ? sin_r : cos_r);
+  }
 }
 
 /// Cosines and sines of one token's pairs.
@@ -43,7 +54,7 @@ struct Turns {
   alignas(64) float sin[kMostFeatures / 2];
 };
 
-/// Radians that each pair turns by from a position to the next.
+/// Radians that each pair turns by from a position to the next; zeros up to a multiple of kAtOnce.
 std::vector<double> frequencies(const RopeAngles& angles) {
   std::vector<double> result;
   for (std::int64_t i = 0; i < angles.dims / 2; ++i) {
@@ -51,22 +62,26 @@ std::vector<double> frequencies(const RopeAngles& angles) {
     result.push_back(static_cast<double>(angles.scale) *
                      std::pow(static_cast<double>(angles.base), exponent));
   }
+  while (result.size() % kAtOnce != 0) result.push_back(0);
   return result;
 }
 
 struct Angles {
   std::vector<double> frequency;
+  std::int64_t pairs = 0;
   BlockSource factors;
   bool has_factors = false;
 
   void at(std::int32_t position, const std::byte* factor_data, Turns& turns) const {
     BlockBuffer scratch;
-    const auto pairs = static_cast<std::int64_t>(frequency.size());
     const float* factor = has_factors ? factors.floats(factor_data, 0, pairs, scratch) : nullptr;
-    for (std::int64_t i = 0; i < pairs; ++i) {
-      double angle = position * frequency[static_cast<std::size_t>(i)];
-      if (factor) angle /= factor[i];
-      sin_cos(angle, turns.sin[i], turns.cos[i]);
+    for (std::int64_t first = 0; first < pairs; first += kAtOnce) {
+      double angles[kAtOnce];
+      for (std::int64_t i = 0; i < kAtOnce; ++i) angles[i] = position * frequency.data()[first + i];
+      for (std::int64_t i = 0; factor && i < std::min(kAtOnce, pairs - first); ++i) {
+        angles[i] /= factor[first + i];
+      }
+      sin_cos(angles, turns.sin + first, turns.cos + first);
     }
   }
 };
@@ -228,7 +243,7 @@ Prepared prepare_angles(const PrepareArgs& args, const RopeAngles& by,
   heads.preparation = preparation;
   std::size_t next = 1 + std::size_t{preparation.has_parameter};
   const std::size_t position = next++;
-  Angles angles{frequencies(by), {}, by.has_factors};
+  Angles angles{frequencies(by), by.dims / 2, {}, by.has_factors};
   if (by.has_factors) angles.factors = BlockSource(args.inputs[next]);
   const auto find_turns = [=, index = BlockSource(args.inputs[position])](
                               const Launch& launch, std::int64_t t, Turns& turns) {
@@ -305,7 +320,7 @@ Prepared prepare_write(const PrepareArgs& args, bool rope, const RopeAngles& by,
     std::size_t next = 3 + std::size_t{preparation.has_parameter};
     kernel.position_operand = next++;
     kernel.position = BlockSource(args.inputs[kernel.position_operand]);
-    kernel.angles = {frequencies(by), {}, by.has_factors};
+    kernel.angles = {frequencies(by), by.dims / 2, {}, by.has_factors};
     if (by.has_factors) kernel.angles.factors = BlockSource(args.inputs[next]);
   }
   KernelTraits traits = state_traits(args);

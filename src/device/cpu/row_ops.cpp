@@ -262,6 +262,43 @@ HWY_ATTR float exp_sum(const float* x, float shift, float* out, std::int64_t n) 
   return fold<AddStep>(lanes);
 }
 
+/// What max, exp_sum and scale give one after another, with the row's end taken apart once.
+HWY_ATTR void softmax(const float* x, std::int64_t n, float* out, std::int64_t whole) {
+  const FloatTag d;
+  HWY_ALIGN float terms[kBlock];
+  const std::int64_t groups = n / kSumLanes * kSumLanes;
+  const std::int64_t padded = (n + kSumLanes - 1) / kSumLanes * kSumLanes;
+  for (std::int64_t i = groups; i < padded; i += kVectorLanes) {
+    hn::Store(constant(-kInfinity), d, terms + i);
+  }
+  std::memcpy(terms + groups, x + groups, static_cast<std::size_t>(n - groups) * sizeof(float));
+  Lanes lanes = filled(-kInfinity);
+  for_groups<MaxStep>(x, groups, -kInfinity, lanes);
+  for_groups<MaxStep>(terms + groups, padded - groups, -kInfinity, lanes);
+  const float max = fold<MaxStep>(lanes);
+  const FloatVec shift = constant(max > -kInfinity ? max : 0.0f);
+
+  lanes = filled(0.0f);
+  const auto group = [&](const float* from, float* to) HWY_ATTR {
+    for (int k = 0; k < kVectors; ++k) {
+      const std::int64_t at = k * kVectorLanes;
+      const FloatVec e = exp_below_88(hn::Sub(hn::LoadU(d, from + at), shift));
+      hn::Store(e, d, to + at);
+      lanes.v[k] = hn::Add(lanes.v[k], e);
+    }
+  };
+  for (std::int64_t i = 0; i < groups; i += kSumLanes) group(x + i, terms + i);
+  if (groups < n) group(terms + groups, terms + groups);
+  const float sum = fold<AddStep>(lanes);
+
+  const FloatVec factor = constant(sum == 0.0f ? 0.0f : 1.0f / sum);
+  for (std::int64_t i = 0; i < padded; i += kVectorLanes) {
+    hn::Store(hn::Mul(hn::Load(d, terms + i), factor), d, terms + i);
+  }
+  std::memcpy(out, terms, static_cast<std::size_t>(n) * sizeof(float));
+  std::memset(out + n, 0, static_cast<std::size_t>(whole - n) * sizeof(float));
+}
+
 HWY_ATTR float sum_squared_deviations(const float* x, float mean, std::int64_t n) {
   Lanes lanes = filled(0.0f);
   for_groups(x, n, mean, lanes, AddSquaredDeviation{constant(mean)});
@@ -332,6 +369,7 @@ const RowOps& row_table() {
                                  sum_squared_deviations,
                                  max,
                                  exp_sum,
+                                 softmax,
                                  scale,
                                  normalize,
                                  stream,

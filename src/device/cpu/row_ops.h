@@ -65,6 +65,9 @@ struct RowOps {
   float (*max)(const float* x, std::int64_t n);
   /// out = e^(x - shift), and its sum.
   float (*exp_sum)(const float* x, float shift, float* out, std::int64_t n);
+  /// out = e^(x - the largest element) over the sum of that; zeros if it is -inf throughout. `out`
+  /// has `whole` elements, of which those behind x become zeros.
+  void (*softmax)(const float* x, std::int64_t n, float* out, std::int64_t whole);
   /// out = x * scale.
   void (*scale)(const float* x, float scale, float* out, std::int64_t n);
   /// out = (x - mean) * scale [* weight] [+ bias]; weight and bias may be null.

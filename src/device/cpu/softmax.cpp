@@ -47,6 +47,9 @@ struct SoftmaxRows {
  private:
   void row(const std::byte* in, std::byte* out, std::int64_t r) const {
     const std::int64_t begin = r * lengths.length, length = lengths.of(r);
+    if (lengths.length <= kBlock && x.in_place() && sink.in_place()) {
+      return short_row(in, out, begin, length);
+    }
     const float shift = largest(in, begin, length);
     alignas(64) float waiting[kLongestWaiting];
     const bool waits = !sink.in_place() && length <= kLongestWaiting;
@@ -69,6 +72,16 @@ struct SoftmaxRows {
       std::fill_n(target, n, 0.0f);
       sink.store(target, out, begin + i, n);
     }
+  }
+
+  void short_row(const std::byte* in, std::byte* out, std::int64_t begin,
+                 std::int64_t length) const {
+    const auto* from = reinterpret_cast<const float*>(in) + begin;
+    auto* to = reinterpret_cast<float*>(out) + begin;
+    const std::int64_t bytes = lengths.length * static_cast<std::int64_t>(sizeof(float));
+    prefetch_later(from + lengths.length, bytes);  // the next row, while this one is computed
+    prefetch_for_write(to + lengths.length, bytes);
+    ops->softmax(from, length, to, lengths.length);
   }
 
   /// A row whose terms wait to be scaled.
