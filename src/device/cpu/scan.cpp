@@ -22,6 +22,8 @@ constexpr std::int64_t kChunk = 16384;
 /// Lines that are walked side by side: runs of memory that are read and written fast, or less where
 /// there are more threads.
 constexpr std::int64_t kWidest = 1024, kNarrowest = 64;
+/// Elements of a line between what is computed and what is fetched meanwhile.
+constexpr std::int64_t kAhead = 4 * kBlock;
 /// Lines [column, column + columns) of one outer index.
 struct Side {
   std::int64_t outer, column, columns;
@@ -189,6 +191,11 @@ struct Scanner {
       const std::int64_t n = std::min(kBlock, end - i);
       const std::int64_t at = lines.at(line, reverse ? lines.length - i - n : i);
       const auto* x = static_cast<const T*>(source.load(launch.inputs[0].data, at, n, scratch));
+      if (source.in_place()) {
+        const std::byte* next =
+            source.at(launch.inputs[0].data, reverse ? at - kAhead : at + kAhead);
+        prefetch_later(next, n * static_cast<std::int64_t>(sizeof(T)));
+      }
       Out* y = kWrites ? static_cast<Out*>(sink.target(out, at, out_scratch)) : nullptr;
       block<kWrites>(x, n, sum, y);
       if (kWrites) sink.store(y, out, at, n);

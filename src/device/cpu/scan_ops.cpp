@@ -22,7 +22,6 @@
 namespace heddle::cpu {
 struct ScanTable {
   const ScanOps* (*ops)(ScanKind);
-  bool (*log_sums)(const float*, std::int64_t, bool, bool, double&, float*);
 };
 }  // namespace heddle::cpu
 #endif
@@ -264,74 +263,7 @@ HWY_ATTR void along(const float* x, std::int64_t n, bool reverse, bool exclusive
   along_in<Step, false>(x, n, exclusive, total, out);
 }
 
-// ---- Sums of e^x
-//
-// Sums of e^(x - shift), in double, and their logarithms. Logarithms of up to 16 have an error of
-// 1e-6 in float; what is further below the largest number is computed in double, one by one.
-
-constexpr float kFurthest = 16;
-
-struct Extent {
-  float low, high;
-};
-HWY_INLINE HWY_ATTR Extent extent_of(const float* x, std::int64_t n) {
-  const FloatTag d;
-  FloatVec low = constant(x[0]), high = low, poison = hn::Zero(d);
-  std::int64_t i = 0;
-  for (; i + kFloats <= n; i += kFloats) {
-    const FloatVec v = hn::LoadU(d, x + i);
-    low = hn::Min(low, v), high = hn::Max(high, v);
-    poison = hn::Add(poison, hn::Sub(v, v));  // NaN for what is not finite
-  }
-  Extent extent{hn::GetLane(hn::MinOfLanes(d, low)), hn::GetLane(hn::MaxOfLanes(d, high))};
-  float rest = hn::GetLane(hn::SumOfLanes(d, poison));
-  for (; i < n; ++i) {
-    extent.low = std::min(extent.low, x[i]);
-    extent.high = std::max(extent.high, x[i]);
-    rest += x[i] - x[i];
-  }
-  if (rest != 0) extent.high = std::numeric_limits<float>::infinity();
-  return extent;
-}
-
-HWY_INLINE HWY_ATTR FloatVec load_rest(const float* x, std::int64_t n) {
-  HWY_ALIGN float rest[kFloats];
-  for (std::int64_t i = 0; i < kFloats; ++i) rest[i] = x[i < n ? i : n - 1];
-  return hn::Load(FloatTag(), rest);
-}
-
-HWY_NOINLINE HWY_ATTR bool log_sums(const float* x, std::int64_t n, bool reverse, bool exclusive,
-                                    double& sum, float* out) {
-  const FloatTag d;
-  const Extent extent = extent_of(x, n);
-  const bool starts = std::isinf(sum);
-  const double base = starts ? static_cast<double>(extent.low) : sum;
-  const double high = static_cast<double>(extent.high);
-  if (!(high - base < static_cast<double>(kFurthest)) || !(base <= 1e30) ||
-      (starts && (exclusive || sum > 0))) {
-    return false;
-  }
-  const auto shift = static_cast<float>(std::max(base, high));
-  const FloatVec shifts = constant(shift);
-  HWY_ALIGN float terms[kBlock + kFloats];
-  for (std::int64_t i = 0; i < n; i += kFloats) {
-    const FloatVec v = i + kFloats <= n ? hn::LoadU(d, x + i) : load_rest(x + i, n - i);
-    hn::Store(exp_below_88(hn::Sub(v, shifts)), d, terms + i);
-  }
-  double total = starts ? 0 : std::exp(sum - static_cast<double>(shift));
-  along<Adding>(terms, n, reverse, exclusive, total, out ? terms : nullptr);
-  sum = static_cast<double>(shift) + std::log(total);
-  if (out == nullptr) return true;
-  std::int64_t i = 0;
-  for (; i + kFloats <= n; i += kFloats) {
-    hn::StoreU(hn::Add(log_of_normal(hn::Load(d, terms + i)), shifts), d, out + i);
-  }
-  if (i == n) return true;
-  HWY_ALIGN float rest[kFloats];
-  hn::Store(hn::Add(log_of_normal(load_rest(terms + i, n - i)), shifts), d, rest);
-  std::copy_n(rest, n - i, out + i);
-  return true;
-}
+// ---- Sums of e^x, across (scan_logs.cpp has those along)
 
 /// The state of a vector of columns: the sum of what came before is sum e^shift.
 struct LogState {
@@ -379,7 +311,7 @@ HWY_INLINE HWY_ATTR hn::Mask<FloatTag> near_columns(const FloatVec (&x)[kRows], 
     high = hn::Max(high, x[r]), low = hn::Min(low, x[r]);
     poison = hn::Add(poison, x[r]);  // not finite if one of them is not
   }
-  const FloatVec sum = narrowed(state.sum), furthest = constant(kFurthest);
+  const FloatVec sum = narrowed(state.sum), furthest = constant(kFurthestLogs);
   const auto starts = hn::Eq(sum, hn::Zero(d));
   state.shift = hn::IfThenElse(starts, high, state.shift);
   const auto is_near =
@@ -528,14 +460,11 @@ const ScanOps* find_ops(ScanKind kind) {
 const ScanOps* find_ops(ScanKind) {
   return nullptr;
 }
-bool log_sums(const float*, std::int64_t, bool, bool, double&, float*) {
-  return false;
-}
 
 #endif
 
 const ScanTable& scan_table() {
-  static constexpr ScanTable kTable{find_ops, log_sums};
+  static constexpr ScanTable kTable{find_ops};
   return kTable;
 }
 
@@ -553,11 +482,6 @@ const ScanTable& table() {
 
 const ScanOps* scan_ops(ScanKind kind) {
   return table().ops(kind);
-}
-
-bool scan_log_sums(const float* x, std::int64_t n, bool reverse, bool exclusive, double& sum,
-                   float* out) {
-  return table().log_sums(x, n, reverse, exclusive, sum, out);
 }
 
 }  // namespace heddle::cpu

@@ -37,6 +37,10 @@ struct ScanOps {
 /// Null where isa() has no vectors for it.
 const ScanOps* scan_ops(ScanKind kind);
 
+/// How far numbers may be apart whose logarithms of sums are computed in float: those of up to 16
+/// have an error of 1e-6.
+inline constexpr float kFurthestLogs = 16;
+
 /// One block (n <= kBlock) of a scan that adds up e^x: `sum` is the log of the sum so far. The
 /// results go to `out`, if that is not null. Within 2e-6 of the exact value, absolutely, or 1 ulp.
 /// False, and nothing is done, where the block's numbers are too far apart for that, or not finite.
