@@ -85,6 +85,19 @@ HWY_INLINE HWY_ATTR std::int64_t first_of(const float* x, std::int64_t from, std
   return i;
 }
 
+/// Where `value` is first in a whole group that has it, without a branch that nobody foresees.
+HWY_INLINE HWY_ATTR std::int64_t first_in_group(const float* x, FloatVec value) {
+  const FloatTag d;
+  const IntTag di;
+  auto first = hn::Set(di, static_cast<std::int32_t>(kGroup));
+  for (int k = kVectors - 1; k >= 0; --k) {
+    const auto places = hn::Iota(di, static_cast<std::int32_t>(k * kLanes));
+    const auto found = hn::Eq(hn::LoadU(d, x + k * kLanes), value);
+    first = hn::IfThenElse(hn::RebindMask(di, found), places, first);
+  }
+  return hn::GetLane(hn::MinOfLanes(di, first));
+}
+
 template <class Kind>
 HWY_NOINLINE HWY_ATTR std::int64_t find(const float* x, const float* next, std::int64_t n) {
   constexpr std::int64_t kLine = 16;
@@ -110,6 +123,7 @@ HWY_NOINLINE HWY_ATTR std::int64_t find(const float* x, const float* next, std::
   const auto groups =
       hn::IfThenElse(has_it, best.group, hn::Set(di, std::numeric_limits<std::int32_t>::max()));
   const std::int64_t first = kGroup * hn::GetLane(hn::MinOfLanes(di, groups));
+  if (HWY_LIKELY(first + kGroup <= n)) return first + first_in_group(x + first, extreme);
   return first_of(x, first, n, [&](FloatVec v) HWY_ATTR { return hn::Eq(v, extreme); });
 }
 

@@ -53,6 +53,14 @@ HWY_INLINE HWY_ATTR FloatVec log_of_normal(FloatVec x) {
                     hn::MulAdd(exponent, constant(-2.12194440e-4f), log_m));
 }
 
+// What sums of powers add up: e^(x - s), where kTermUnit s is `shift`. NaN stays.
+constexpr float kTermUnit = 1;
+HWY_INLINE HWY_ATTR FloatVec term_exponent(FloatVec x, FloatVec shift) {
+  return hn::Sub(x, shift);
+}
+HWY_INLINE HWY_ATTR FloatVec term_of(FloatVec exponent) {
+  return exp_below_88(hn::Min(constant(88.0f), exponent));  // the second if it is NaN
+}
 #endif
 
 /// Works from e^-|x|, which never overflows.

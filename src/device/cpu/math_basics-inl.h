@@ -7,6 +7,7 @@
 #define HEDDLE_CPU_MATH_BASICS_INL
 #endif
 
+#include "device/cpu/streaming.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -20,6 +21,23 @@ HWY_INLINE HWY_ATTR FloatVec constant(float value) {
   return hn::Set(FloatTag(), value);
 }
 
+template <Stores kStores>
+HWY_INLINE HWY_ATTR void put(FloatVec v, float* out) {
+  if constexpr (kStores == Stores::streamed) {
+    hn::Stream(v, FloatTag(), out);
+  } else {
+    hn::StoreU(v, FloatTag(), out);
+  }
+}
+/// For functions that stream: a cache line a loop at x + i needs later. It may lie beyond the end.
+template <Stores kStores>
+HWY_INLINE HWY_ATTR void fetch_ahead(const float* x, std::int64_t i) {
+  constexpr std::int64_t kLine = 16;
+  if constexpr (kStores == Stores::streamed) {
+    if (i % kLine == 0) __builtin_prefetch(x + i + kStreamedAhead, 0, 2);
+  }
+}
+
 /// c0 + c1 x + c2 x^2 + ..., by Horner's rule.
 HWY_INLINE HWY_ATTR FloatVec polynomial(FloatVec, float c0) {
   return constant(c0);
@@ -27,6 +45,12 @@ HWY_INLINE HWY_ATTR FloatVec polynomial(FloatVec, float c0) {
 template <class... Rest>
 HWY_INLINE HWY_ATTR FloatVec polynomial(FloatVec x, float c0, Rest... rest) {
   return hn::MulAdd(polynomial(x, rest...), x, constant(c0));
+}
+
+/// log(1 + r) for |r| <= 1/32: a fit with an error of 3e-8 of r.
+HWY_INLINE HWY_ATTR FloatVec log1p_of_small(FloatVec r) {
+  const FloatVec p = polynomial(r, -0.49999994f, 0.33349526f, -0.2502316f);
+  return hn::MulAdd(hn::Mul(r, r), p, r);
 }
 
 /// 2^n for whole n in [-126, 127].

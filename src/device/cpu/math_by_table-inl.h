@@ -31,18 +31,32 @@ HWY_INLINE HWY_ATTR FloatVec look_up(const float (&table)[32], IntVec index) {
 
 // ---- Powers
 
-/// e^(x + rest) for |x| < 10^4 and a small rest: 2^y e^r with y a multiple of 1/16, whose
-/// fraction the low bits of its sum with 1.5 * 2^19 say, and |r| <= ln(2)/32. NaN stays.
+/// e^x = 2^floor(y) root (1 + p).
+struct PowerParts {
+  FloatVec y, root, p;
+};
+/// Of x + rest for |x| < 10^4 and a small rest: 2^y e^r with y a multiple of 1/16, whose fraction
+/// the low bits of its sum with 1.5 * 2^19 say, and |r| <= ln(2)/32. NaN stays.
 template <class... Rest>
-HWY_INLINE HWY_ATTR FloatVec exp_by_table(FloatVec x, Rest... rest) {
+HWY_INLINE HWY_ATTR PowerParts power_parts(FloatVec x, Rest... rest) {
   const FloatVec shift = constant(786432.0f);
   const FloatVec shifted = hn::MulAdd(x, constant(1.44269504f), shift);
   const IntVec index = hn::BitCast(IntTag(), shifted);
-  const FloatVec y = hn::Sub(shifted, shift), root = look_up(kRootsOfTwo, index);
+  const FloatVec y = hn::Sub(shifted, shift);
   FloatVec r = hn::Add(less_ln2(x, y), look_up(kRootsOfTwoRest, index));
   ((r = hn::Add(r, rest)), ...);
   const FloatVec p = hn::MulAdd(hn::Mul(r, r), polynomial(r, 0.5f, 0.166666672f), r);
-  return FloatVec{_mm512_scalef_ps(hn::MulAdd(root, p, root).raw, y.raw)};
+  return {y, look_up(kRootsOfTwo, index), p};
+}
+/// 2^floor(y) x.
+HWY_INLINE HWY_ATTR FloatVec scaled(FloatVec x, FloatVec y) {
+  return FloatVec{_mm512_scalef_ps(x.raw, y.raw)};
+}
+
+template <class... Rest>
+HWY_INLINE HWY_ATTR FloatVec exp_by_table(FloatVec x, Rest... rest) {
+  const auto [y, root, p] = power_parts(x, rest...);
+  return scaled(hn::MulAdd(root, p, root), y);
 }
 
 /// 2^(x + rest) for |x| < 10^4 and |rest| <= 1, usually tiny, in the same way: the polynomial of
@@ -54,7 +68,7 @@ HWY_INLINE HWY_ATTR FloatVec exp2_by_table(FloatVec x, FloatVec rest) {
   const FloatVec quotient = polynomial(f, 0.693147182f, 0.240226507f, 0.0555041087f);
   const FloatVec p = hn::MulAdd(f, quotient, look_up(kRootsOfTwoRest, index));
   const FloatVec root = look_up(kRootsOfTwo, index);
-  return FloatVec{_mm512_scalef_ps(hn::MulAdd(root, p, root).raw, y.raw)};
+  return scaled(hn::MulAdd(root, p, root), y);
 }
 
 HWY_INLINE HWY_ATTR FloatVec exp(FloatVec x) {
@@ -65,6 +79,28 @@ HWY_INLINE HWY_ATTR FloatVec exp(FloatVec x) {
 /// e^x for x <= 88. NaN stays.
 HWY_INLINE HWY_ATTR FloatVec exp_below_88(FloatVec x) {
   return exp_by_table(hn::Max(constant(-105.0f), x));
+}
+
+/// e^x - 1 for x <= 88: about 0, where the root is 1, what is left is p.
+HWY_INLINE HWY_ATTR FloatVec expm1(FloatVec x) {
+  const auto [y, root, p] = power_parts(hn::Max(constant(-105.0f), x));
+  const FloatVec power = scaled(root, y);
+  return hn::CopySign(hn::MulAdd(power, p, hn::Sub(power, constant(1.0f))), x);  // -0 too
+}
+
+// What sums of powers add up: e^(x - s) with an error of 1e-7 and what x - s was rounded by, where
+// kTermUnit s is a float `shift`. What overflows is infinite, and NaN stays.
+constexpr float kTermUnit = 1.44269504f;
+HWY_INLINE HWY_ATTR FloatVec term_exponent(FloatVec x, FloatVec shift) {
+  return hn::MulSub(x, constant(kTermUnit), shift);
+}
+HWY_INLINE HWY_ATTR FloatVec term_of(FloatVec exponent) {
+  const FloatVec x = hn::Max(constant(-160.0f), exponent);  // the second if it is NaN
+  const FloatVec shift = constant(393216.0f), shifted = hn::Add(x, shift);
+  const FloatVec y = hn::Sub(shifted, shift), f = hn::Sub(x, y);
+  const FloatVec root = look_up(kFineRootsOfTwo, hn::BitCast(IntTag(), shifted));
+  const FloatVec quotient = polynomial(f, 0.6931573f, 0.24022886f);  // of 2^f - 1 and f
+  return scaled(hn::MulAdd(hn::Mul(root, f), quotient, root), y);
 }
 
 // ---- Logarithms
@@ -83,20 +119,13 @@ HWY_INLINE HWY_ATTR Taken taken_apart(FloatVec x, std::int32_t least) {
 }
 
 // log x = n ln 2 - log c + log(1 + r), where c is nearly the inverse of m and r = c m - 1, so that
-// |r| <= 1/32. The polynomial is a fit with an error of 3e-8 of r.
-struct LogParts {
-  FloatVec whole, r;
-};
-HWY_INLINE HWY_ATTR FloatVec log_of(LogParts parts) {
-  const FloatVec p = polynomial(parts.r, -0.49999994f, 0.33349526f, -0.2502316f);
-  return hn::Add(parts.whole, hn::MulAdd(hn::Mul(parts.r, parts.r), p, parts.r));
-}
-
+// |r| <= 1/32.
 HWY_INLINE HWY_ATTR FloatVec log_of_normal(FloatVec x) {
   const Taken t = taken_apart(x, 0x3f340000);
   const IntVec piece = hn::ShiftRight<19>(t.above);
   const FloatVec whole = hn::MulAdd(t.n, constant(0.693147182f), look_up(kLogs, piece));
-  return log_of({whole, hn::MulSub(t.m, look_up(kInverses, piece), constant(1.0f))});
+  const FloatVec r = hn::MulSub(t.m, look_up(kInverses, piece), constant(1.0f));
+  return hn::Add(whole, log1p_of_small(r));
 }
 
 /// log(1 + x) for -1 < x <= 1e37: what the sum loses by rounding joins r.
@@ -110,7 +139,7 @@ HWY_INLINE HWY_ATTR FloatVec log1p(FloatVec x) {
   const FloatVec inverse = look_up(kInverses, piece);
   const FloatVec r = hn::MulAdd(hn::Mul(lost, to_m), inverse, hn::MulSub(t.m, inverse, one));
   const FloatVec whole = hn::MulAdd(t.n, constant(0.693147182f), look_up(kLogs, piece));
-  return hn::CopySign(log_of({whole, r}), x);  // -0 too
+  return hn::CopySign(hn::Add(whole, log1p_of_small(r)), x);  // -0 too
 }
 
 // log2(x) = n - log2(c) + log2(1 + r) in two parts, which together know it to some 2^-31, by a

@@ -315,6 +315,12 @@ alignas(64) inline constexpr float kRootsOfTwoRest[16] = {
     3.62105731e-8f, -3.09907208e-8f, -7.47521317e-9f, 1.71142713e-8f,  -3.04768342e-8f,
     5.23333425e-9f, 6.10759162e-9f,  -1.47196054e-8f, -5.25879512e-9f, -6.12825982e-9f,
     5.14060921e-9f};
+/// 2^(k / 32).
+alignas(64) inline constexpr float kFineRootsOfTwo[32] = {
+    1.0f,       1.0218972f, 1.0442737f, 1.0671405f, 1.0905077f, 1.1143868f, 1.1387886f, 1.1637249f,
+    1.1892071f, 1.2152474f, 1.2418578f, 1.269051f,  1.2968396f, 1.3252367f, 1.3542556f, 1.38391f,
+    1.4142135f, 1.4451808f, 1.4768262f, 1.5091645f, 1.5422108f, 1.5759809f, 1.6104903f, 1.6457555f,
+    1.6817929f, 1.7186193f, 1.7562522f, 1.7947091f, 1.8340081f, 1.8741677f, 1.9152066f, 1.9571441f};
 
 // Of m in [0.703, 1.406) by sixteenths of its octaves, the fourth to seventh bit below the leading
 // one of how far its bits are above those of 0.703: an inverse of its piece, exactly 1 about 1, and

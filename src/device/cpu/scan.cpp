@@ -191,27 +191,57 @@ struct Scanner {
       const std::int64_t n = std::min(kBlock, end - i);
       const std::int64_t at = lines.at(line, reverse ? lines.length - i - n : i);
       const auto* x = static_cast<const T*>(source.load(launch.inputs[0].data, at, n, scratch));
-      if (source.in_place()) {
-        const std::byte* next =
-            source.at(launch.inputs[0].data, reverse ? at - kAhead : at + kAhead);
-        prefetch_later(next, n * static_cast<std::int64_t>(sizeof(T)));
+      const bool direct = kWrites && streams_directly(launch, reverse ? at + n : at);
+      Out* y = nullptr;
+      if (kWrites) {
+        y = direct ? reinterpret_cast<Out*>(out) + at
+                   : static_cast<Out*>(sink.target(out, at, out_scratch));
       }
-      Out* y = kWrites ? static_cast<Out*>(sink.target(out, at, out_scratch)) : nullptr;
-      block<kWrites>(x, n, sum, y);
-      if (kWrites) sink.store(y, out, at, n);
+      block<kWrites>(x, n, direct, sum, y);
+      if (kWrites && !direct) sink.store(y, out, at, n);
     }
+  }
+
+  /// Whether vectors of a line's results are streamed as they are computed, up to or from `at` on.
+  bool streams_directly(const Launch& launch, std::int64_t at) const {
+    const auto place = reinterpret_cast<std::uintptr_t>(launch.outputs[0].as<Out>() + at);
+    return std::is_same_v<T, float> && ops && source.in_place() && sink.streams() && !kIsExtreme &&
+           place % kCacheLine == 0;
   }
 
   /// By groups, as in scan_ops.h.
   template <bool kWrites>
-  void block(const T* x, std::int64_t n, A& sum, Out* y) const {
-    if constexpr (std::is_same_v<Kind, LogAddExp> && std::is_same_v<T, float>) {
-      if (scan_log_sums(x, n, reverse, exclusive, sum, kWrites ? y : nullptr)) return;
-    }
+  void block(const T* x, std::int64_t n, bool streams, A& sum, Out* y) const {
     if constexpr (std::is_same_v<T, float> && std::is_same_v<A, double>) {
-      if (ops && ops->along)
-        return ops->along(x, n, reverse, exclusive, sum, kWrites ? y : nullptr);
+      ScanLine line{x, kWrites ? y : nullptr, n, reverse, exclusive, streams};
+      if constexpr (std::is_same_v<Kind, LogAddExp>) return log_block<kWrites>(line, sum);
+      if (ops && ops->along) return ops->along(line, sum);
     }
+    block_of_any<kWrites>(x, n, sum, y);
+  }
+
+  /// Where vectors cannot go on, some elements are added one by one.
+  template <bool kWrites>
+  void log_block(const ScanLine& line, A& sum) const {
+    constexpr std::int64_t kSome = 16;
+    for (std::int64_t left = line.n; left > 0;) {
+      // Of what is left; streams go on from whole vectors only.
+      ScanLine rest = line;
+      rest.n = left;
+      const std::int64_t done = line.n - left, skipped = reverse ? 0 : done;
+      rest.x = line.x + skipped;
+      rest.out = line.out ? line.out + skipped : nullptr;
+      rest.streams = line.streams && done % kSome == 0;
+      left -= scan_log_sums(rest, sum);
+      const std::int64_t n = std::min(kSome, left);
+      const std::int64_t first = reverse ? left - n : line.n - left;
+      if (n > 0) block_of_any<kWrites>(line.x + first, n, sum, line.out + (line.out ? first : 0));
+      left -= n;
+    }
+  }
+
+  template <bool kWrites>
+  void block_of_any(const T* x, std::int64_t n, A& sum, Out* y) const {
     if constexpr (kIsExtreme) return extremes<kWrites>(x, n, sum, y);
     constexpr std::int64_t kGroup = std::is_same_v<Kind, LogAddExp> ? 1 : kScanGroup;
     const std::int64_t step = reverse ? -1 : 1;

@@ -24,6 +24,8 @@ namespace heddle::cpu {
 struct WideTable {
   FloatUnary (*unary)(UnaryKind);
   FloatBinary (*binary)(BinaryKind);
+  FloatUnary (*streamed_unary)(UnaryKind);
+  FloatBinary (*streamed_binary)(BinaryKind);
 };
 }  // namespace heddle::cpu
 #endif
@@ -96,21 +98,26 @@ HWY_INLINE HWY_ATTR void store_rest(FloatVec v, float* out, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) out[i] = rest[i];
 }
 
-template <class Op>
+template <class Op, Stores kStores>
 HWY_NOINLINE HWY_ATTR void map_unary(const float* x, float* out, std::int64_t n) {
   const FloatTag d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(checked<Op>(hn::LoadU(d, x + i)), d, out + i);
+  for (; i + lanes <= n; i += lanes) {
+    fetch_ahead<kStores>(x, i);
+    put<kStores>(checked<Op>(hn::LoadU(d, x + i)), out + i);
+  }
   if (i < n) store_rest(checked<Op>(load_rest(x + i, n - i)), out + i, n - i);
 }
-template <class Op>
+template <class Op, Stores kStores>
 HWY_NOINLINE HWY_ATTR void map_binary(const float* a, const float* b, float* out, std::int64_t n) {
   const FloatTag d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   std::int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {
-    hn::StoreU(checked<Op>(hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, out + i);
+    fetch_ahead<kStores>(a, i);
+    fetch_ahead<kStores>(b, i);
+    put<kStores>(checked<Op>(hn::LoadU(d, a + i), hn::LoadU(d, b + i)), out + i);
   }
   if (i == n) return;
   const FloatVec rest = checked<Op>(load_rest(a + i, n - i), load_rest(b + i, n - i));
@@ -232,6 +239,10 @@ HWY_INLINE HWY_ATTR FloatVec arcsinh(FloatVec x) {
 HWY_INLINE HWY_ATTR FloatVec log1p(FloatVec x) {
   return hn::Log1p(FloatTag(), x);
 }
+
+HWY_INLINE HWY_ATTR FloatVec expm1(FloatVec x) {
+  return hn::Expm1(FloatTag(), x);
+}
 #endif
 
 /// Exact for powers of two.
@@ -254,9 +265,10 @@ inline float inverse_at_end(float x) {
   }
 HEDDLE_WIDE_UNARY(log, log_of_normal(x), between(x, kSmallest, kLargest), std::log(x));
 HEDDLE_WIDE_UNARY(log2, log2(x), between(x, kSmallest, kLargest), std::log2(x));
-HEDDLE_WIDE_UNARY(log10, hn::Log10(FloatTag(), x), between(x, kSmallest, kLargest), std::log10(x));
+HEDDLE_WIDE_UNARY(log10, hn::Mul(log_of_normal(x), constant(0.434294482f)),
+                  between(x, kSmallest, kLargest), std::log10(x));
 HEDDLE_WIDE_UNARY(log1p, log1p(x), between(x, -0.999f, 1e37f), std::log1p(x));
-HEDDLE_WIDE_UNARY(expm1, hn::Expm1(FloatTag(), x), between(x, -100.0f, 88.0f), std::expm1(x));
+HEDDLE_WIDE_UNARY(expm1, expm1(x), between(x, -100.0f, 88.0f), std::expm1(x));
 HEDDLE_WIDE_UNARY(sin, hn::Sin(FloatTag(), x), within(x, 39000.0f), std::sin(x));
 HEDDLE_WIDE_UNARY(cos, hn::Cos(FloatTag(), x), within(x, 39000.0f), std::cos(x));
 HEDDLE_WIDE_UNARY(tan, tan(x), within(x, 8192.0f), std::tan(x));
@@ -435,11 +447,12 @@ struct logaddexp_op {
   static float exact(float a, float b) { return LogAddExp()(a, b); }
 };
 
+template <Stores kStores>
 FloatUnary find_unary(UnaryKind kind) {
   switch (kind) {
 #define HEDDLE_CASE(NAME) \
   case UnaryKind::NAME:   \
-    return map_unary<NAME##_op>
+    return map_unary<NAME##_op, kStores>
     HEDDLE_CASE(log);
     HEDDLE_CASE(log2);
     HEDDLE_CASE(log10);
@@ -468,18 +481,19 @@ FloatUnary find_unary(UnaryKind kind) {
   }
 }
 
+template <Stores kStores>
 FloatBinary find_binary(BinaryKind kind) {
   switch (kind) {
     case BinaryKind::floor_divide:
-      return map_binary<floor_divide_op>;
+      return map_binary<floor_divide_op, kStores>;
     case BinaryKind::remainder:
-      return map_binary<remainder_op>;
+      return map_binary<remainder_op, kStores>;
     case BinaryKind::power:
-      return map_binary<power_op>;
+      return map_binary<power_op, kStores>;
     case BinaryKind::arctan2:
-      return map_binary<arctan2_op>;
+      return map_binary<arctan2_op, kStores>;
     case BinaryKind::logaddexp:
-      return map_binary<logaddexp_op>;
+      return map_binary<logaddexp_op, kStores>;
     default:
       return nullptr;
   }
@@ -487,9 +501,11 @@ FloatBinary find_binary(BinaryKind kind) {
 
 #else
 
+template <Stores>
 FloatUnary find_unary(UnaryKind) {
   return nullptr;
 }
+template <Stores>
 FloatBinary find_binary(BinaryKind) {
   return nullptr;
 }
@@ -497,7 +513,8 @@ FloatBinary find_binary(BinaryKind) {
 #endif
 
 const WideTable& wide_table() {
-  static constexpr WideTable kTable{find_unary, find_binary};
+  static constexpr WideTable kTable{find_unary<Stores::cached>, find_binary<Stores::cached>,
+                                    find_unary<Stores::streamed>, find_binary<Stores::streamed>};
   return kTable;
 }
 
@@ -513,11 +530,11 @@ const WideTable& table() {
 }
 }  // namespace
 
-FloatUnary wide_unary(UnaryKind kind) {
-  return table().unary(kind);
+FloatUnary wide_unary(UnaryKind kind, Stores stores) {
+  return stores == Stores::streamed ? table().streamed_unary(kind) : table().unary(kind);
 }
-FloatBinary wide_binary(BinaryKind kind) {
-  return table().binary(kind);
+FloatBinary wide_binary(BinaryKind kind, Stores stores) {
+  return stores == Stores::streamed ? table().streamed_binary(kind) : table().binary(kind);
 }
 
 }  // namespace heddle::cpu
