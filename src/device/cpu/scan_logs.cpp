@@ -39,7 +39,7 @@ namespace heddle::cpu::HWY_NAMESPACE {
 
 /// How far a number may be above s: logarithms of e^16 have an error of 1e-6 in float.
 constexpr float kFurthest = 16 * kTermUnit;
-constexpr float kSmall = 0.03125f, kLarge = 4;
+constexpr float kSmall = 0.25f, kLarge = 4;
 /// Logarithms of this size and their differences are floats with an error that does not count.
 constexpr float kMostLog = 1e6f;
 
@@ -53,6 +53,12 @@ inline float shift_for(double logarithm) {
 /// e^x, which usually is about 1.
 inline double exp_of_rest(double x) {
   return std::fabs(x) < 1e-4 ? 1 + x + x * x / 2 : std::exp(x);
+}
+
+/// log(1 + r) for 0 <= r <= kSmall: a fit with an error of 1e-8 of r.
+HWY_INLINE HWY_ATTR FloatVec log1p_of_part(FloatVec r) {
+  const FloatVec p = polynomial(r, -0.4999982f, 0.3332285f, -0.24797633f, 0.18251978f, -0.0935614f);
+  return hn::MulAdd(hn::Mul(r, r), p, r);
 }
 
 // ---- Along
@@ -85,13 +91,6 @@ HWY_INLINE HWY_ATTR LaneSteps lane_steps() {
   steps.last = hn::SetTableIndices(d, lanes);
   return steps;
 }
-HWY_INLINE HWY_ATTR FloatVec prefix_sums(FloatVec v, const LaneSteps& steps) {
-  for (int s = 0; s < LaneSteps::kSteps; ++s) {
-    const FloatVec lower = hn::TableLookupLanes(v, steps.from[s]);
-    v = hn::Add(v, hn::IfThenElseZero(steps.joined[s], lower));
-  }
-  return v;
-}
 
 /// The sum of what came before, and what it is counted from.
 struct LogSum {
@@ -99,27 +98,47 @@ struct LogSum {
   float shift;
 };
 
-/// What joins the logarithm so far when prefix sums of a vector join the sum.
-struct Growth {
-  FloatVec log;
-  double last;
+/// Vectors that follow each other: side by side, as a vector's steps wait for each other.
+template <int kVectors>
+struct Vectors {
+  FloatVec v[kVectors];
 };
-HWY_INLINE HWY_ATTR Growth growth_of(FloatVec sums, float last, const LogSum& so_far,
-                                     const LaneSteps& steps) {
-  const auto inverse = 1 / static_cast<float>(so_far.sum);
-  const FloatVec parts = hn::Mul(sums, constant(inverse));
-  FloatVec log;
-  if (HWY_LIKELY(last * inverse < kSmall)) {
-    log = log1p_of_small(parts);
-  } else if (so_far.sum > 0) {
-    log = log_of_normal(hn::Add(parts, constant(1.0f)));
-    if (last * inverse > kLarge) {
-      return {log, std::log1p(static_cast<double>(last) / so_far.sum)};
+
+/// Prefix sums of all, and their last one in all lanes.
+template <int kVectors>
+HWY_INLINE HWY_ATTR FloatVec add_up(Vectors<kVectors>& terms, const LaneSteps& steps) {
+  for (int s = 0; s < LaneSteps::kSteps; ++s) {
+    for (FloatVec& v : terms.v) {
+      const FloatVec lower = hn::TableLookupLanes(v, steps.from[s]);
+      v = hn::Add(v, hn::IfThenElseZero(steps.joined[s], lower));
     }
-  } else {
-    return {log_of_normal(sums), std::log(static_cast<double>(last))};
   }
-  return {log, static_cast<double>(hn::GetLane(hn::TableLookupLanes(log, steps.last)))};
+  FloatVec last = hn::TableLookupLanes(terms.v[0], steps.last);
+  for (int k = 1; k < kVectors; ++k) {
+    const FloatVec of_vector = hn::TableLookupLanes(terms.v[k], steps.last);
+    terms.v[k] = hn::Add(terms.v[k], last);
+    last = hn::Add(last, of_vector);
+  }
+  return last;
+}
+
+/// Prefix sums become what joins the logarithm so far when they join the sum. Returns the last one.
+template <int kVectors>
+HWY_INLINE HWY_ATTR double take_logs(Vectors<kVectors>& sums, float last, const LogSum& so_far,
+                                     const LaneSteps& steps) {
+  const float inverse = 1 / static_cast<float>(so_far.sum);
+  const FloatVec inverses = constant(inverse), one = constant(1.0f);
+  if (HWY_LIKELY(last * inverse <= kSmall)) {
+    for (FloatVec& v : sums.v) v = log1p_of_part(hn::Mul(v, inverses));
+  } else if (so_far.sum > 0) {
+    for (FloatVec& v : sums.v) v = log_of_normal(hn::MulAdd(v, inverses, one));
+    if (last * inverse > kLarge) return std::log1p(static_cast<double>(last) / so_far.sum);
+  } else {
+    for (FloatVec& v : sums.v) v = log_of_normal(v);
+    return std::log(static_cast<double>(last));
+  }
+  const FloatVec log = hn::TableLookupLanes(sums.v[kVectors - 1], steps.last);
+  return static_cast<double>(hn::GetLane(log));
 }
 
 /// Whether the line's next number and the sum so far may be counted from one place.
@@ -133,56 +152,98 @@ inline bool begin_sum(float first, bool exclusive, double logarithm, LogSum& sum
   return true;
 }
 
-template <bool kReverse, Stores kStores>
-HWY_NOINLINE HWY_ATTR std::int64_t log_line(const ScanLine& line, double& logarithm) {
-  const FloatTag d;
+template <bool kReverse>
+struct LogLine {
+  LaneSteps steps;
   LogSum sum;
-  const float first = line.x[kReverse ? line.n - 1 : 0];
-  if (!begin_sum(first, line.exclusive, logarithm, sum)) return 0;
-  const LaneSteps steps = lane_steps();
-  const FloatVec shift = constant(sum.shift);
-  const auto ordered = [d](FloatVec v) HWY_ATTR { return kReverse ? hn::Reverse(d, v) : v; };
-  // False, and nothing is done, where a number is too far above.
-  const auto step = [&](const float* from, float* to, std::int64_t count, auto put_to) HWY_ATTR {
-    const FloatVec exponents = term_exponent(ordered(hn::LoadU(d, from)), shift);
-    FloatVec terms = term_of(exponents);
-    if (count < kFloats) terms = hn::IfThenElseZero(hn::FirstN(d, count), terms);
-    const FloatVec sums = prefix_sums(terms, steps);
-    const float last = hn::GetLane(hn::TableLookupLanes(sums, steps.last));
-    if (HWY_UNLIKELY(!(last < kSmall * static_cast<float>(sum.sum)))) {
-      if (!hn::AllTrue(d, hn::Le(exponents, constant(kFurthest)))) return false;
+  bool exclusive = false;
+
+  static HWY_INLINE HWY_ATTR FloatVec ordered(FloatVec v) {
+    return kReverse ? hn::Reverse(FloatTag(), v) : v;
+  }
+  /// Where the vector k of some is.
+  template <int kVectors>
+  static constexpr std::int64_t place_of(int k) {
+    return (kReverse ? kVectors - 1 - k : k) * kFloats;
+  }
+
+  /// Vectors, of the last of which only `count` numbers count; their results go to `out`, if that
+  /// is not null. False, and nothing is done, where a number is too far above the sum.
+  template <int kVectors, Stores kStores>
+  HWY_INLINE HWY_ATTR bool add(const float* x, float* out, std::int64_t count) {
+    const FloatTag d;
+    const FloatVec shift = constant(sum.shift);
+    Vectors<kVectors> some;
+    for (int k = 0; k < kVectors; ++k) {
+      const FloatVec v = ordered(hn::LoadU(d, x + place_of<kVectors>(k)));
+      some.v[k] = term_of(term_exponent(v, shift));
     }
-    if (to) {
-      const Growth growth = growth_of(sums, last, sum, steps);
-      FloatVec log = growth.log;
-      if (line.exclusive) {
-        log = hn::IfThenZeroElse(hn::FirstN(d, 1), hn::TableLookupLanes(log, steps.before));
+    if (count < kFloats) some.v[0] = hn::IfThenElseZero(hn::FirstN(d, count), some.v[0]);
+    const float last = hn::GetLane(add_up(some, steps));
+    if (HWY_UNLIKELY(!(last <= kSmall * static_cast<float>(sum.sum)))) {
+      for (int k = 0; k < kVectors; ++k) {
+        const FloatVec exponents = term_exponent(hn::LoadU(d, x + place_of<kVectors>(k)), shift);
+        if (!hn::AllTrue(d, hn::Le(exponents, constant(kFurthest)))) return false;
       }
-      put_to(ordered(hn::Add(log, constant(static_cast<float>(sum.log)))), to);
-      sum.log += growth.last;
     }
+    if (out) put_logs<kVectors, kStores>(some, last, out);
     sum.sum += static_cast<double>(last);
     return true;
-  };
-  const auto stored = [](FloatVec v, float* to) HWY_ATTR { put<kStores>(v, to); };
-  const auto kept = [](FloatVec v, float* to) HWY_ATTR { put<Stores::cached>(v, to); };
-  std::int64_t i = 0;
-  for (; i + kFloats <= line.n; i += kFloats) {
-    const std::int64_t at = kReverse ? line.n - kFloats - i : i;
-    prefetch_later(line.x + (kReverse ? at - kStreamedAhead : at + kStreamedAhead), 4 * kFloats);
-    if (!step(line.x + at, line.out ? line.out + at : nullptr, kFloats, stored)) break;
   }
+
+ private:
+  template <int kVectors, Stores kStores>
+  HWY_INLINE HWY_ATTR void put_logs(Vectors<kVectors>& some, float last, float* out) {
+    const FloatTag d;
+    const FloatVec base = constant(static_cast<float>(sum.log));
+    sum.log += take_logs(some, last, sum, steps);
+    FloatVec before = hn::Zero(d);
+    for (int k = 0; k < kVectors; ++k) {
+      FloatVec log = some.v[k];
+      if (exclusive) {
+        log = hn::IfThenElse(hn::FirstN(d, 1), before, hn::TableLookupLanes(log, steps.before));
+        before = hn::TableLookupLanes(some.v[k], steps.last);
+      }
+      put<kStores>(ordered(hn::Add(log, base)), out + place_of<kVectors>(k));
+    }
+  }
+};
+
+/// Vectors of `line` from the element `i` on, as long as that goes well. Returns where it ended.
+template <int kVectors, bool kReverse, Stores kStores>
+HWY_INLINE HWY_ATTR std::int64_t add_vectors(const ScanLine& line, std::int64_t i,
+                                             LogLine<kReverse>& logs) {
+  constexpr std::int64_t kStep = kVectors * kFloats;
+  for (; i + kStep <= line.n; i += kStep) {
+    const std::int64_t at = kReverse ? line.n - kStep - i : i;
+    prefetch_later(line.x + (kReverse ? at - kStreamedAhead : at + kStreamedAhead), 4 * kStep);
+    float* out = line.out ? line.out + at : nullptr;
+    if (!logs.template add<kVectors, kStores>(line.x + at, out, kFloats)) break;
+  }
+  return i;
+}
+
+template <bool kReverse, Stores kStores>
+HWY_NOINLINE HWY_ATTR std::int64_t log_line(const ScanLine& line, double& logarithm) {
+  LogLine<kReverse> logs;
+  const float first = line.x[kReverse ? line.n - 1 : 0];
+  if (!begin_sum(first, line.exclusive, logarithm, logs.sum)) return 0;
+  logs.steps = lane_steps();
+  logs.exclusive = line.exclusive;
+  std::int64_t i = add_vectors<4, kReverse, kStores>(line, 0, logs);
+  i = add_vectors<1, kReverse, kStores>(line, i, logs);
   const std::int64_t rest = line.n - i;
   if (rest > 0 && rest < kFloats) {
     const std::int64_t at = kReverse ? 0 : i, from = kReverse ? kFloats - rest : 0;
     HWY_ALIGN float padded[kFloats];
     std::fill_n(padded, kFloats, first);
     std::copy_n(line.x + at, rest, padded + from);
-    if (step(padded, line.out ? padded : nullptr, rest, kept)) {
+    if (logs.template add<1, Stores::cached>(padded, line.out ? padded : nullptr, rest)) {
       if (line.out) std::copy_n(padded + from, rest, line.out + at);
       i = line.n;
     }
   }
+  const LogSum& sum = logs.sum;
   if (i > 0) logarithm = line.out ? sum.log : natural(sum.shift) + std::log(sum.sum);
   return i;
 }
@@ -383,7 +444,7 @@ HWY_INLINE HWY_ATTR void log_some(const ScanRows& rows, std::int64_t first, LogC
     LogState state = load_state(columns, c);
     const Tile<kRows> tile = tile_of<kRows>(x, state.shift);
     const FloatVec inverse = hn::Div(constant(1.0f), narrowed(state.sum));
-    const auto is_small = hn::Lt(hn::Mul(tile.sums[kRows - 1], inverse), constant(kSmall));
+    const auto is_small = hn::Le(hn::Mul(tile.sums[kRows - 1], inverse), constant(kSmall));
     if (HWY_UNLIKELY(!hn::AllTrue(d, is_small))) {
       log_unusual<kRows, kStores>(x, rows, first, c, columns);
       continue;
@@ -392,7 +453,7 @@ HWY_INLINE HWY_ATTR void log_some(const ScanRows& rows, std::int64_t first, LogC
     FloatVec log = hn::Zero(d);
     for (int r = 0; r < kRows; ++r) {
       const FloatVec previous = log;
-      log = log1p_of_small(hn::Mul(tile.sums[r], inverse));
+      log = log1p_of_part(hn::Mul(tile.sums[r], inverse));
       if (rows.out) put_row<kStores>(rows.exclusive ? previous : log, base, rows, first + r, c);
     }
     state.sum = sum_of(state.sum, widened(tile.sums[kRows - 1]));

@@ -34,17 +34,27 @@ namespace heddle::cpu::HWY_NAMESPACE {
 
 struct Adding {
   static constexpr double kIdentity = 0;
-  static HWY_INLINE HWY_ATTR DoubleVec apply(DoubleVec a, DoubleVec b) { return hn::Add(a, b); }
+  template <class V>
+  static HWY_INLINE HWY_ATTR V apply(V a, V b) {
+    return hn::Add(a, b);
+  }
   /// The same by a product, where units that add are busier than those that multiply.
-  static HWY_INLINE HWY_ATTR DoubleVec join(DoubleVec a, DoubleVec b) {
-    return hn::MulAdd(a, hn::Set(DoubleTag(), 1.0), b);
+  template <class V>
+  static HWY_INLINE HWY_ATTR V join(V a, V b) {
+    return hn::MulAdd(a, hn::Set(hn::DFromV<V>(), 1.0), b);
   }
   static double apply(double a, double b) { return a + b; }
 };
 struct Multiplying {
   static constexpr double kIdentity = 1;
-  static HWY_INLINE HWY_ATTR DoubleVec apply(DoubleVec a, DoubleVec b) { return hn::Mul(a, b); }
-  static HWY_INLINE HWY_ATTR DoubleVec join(DoubleVec a, DoubleVec b) { return hn::Mul(a, b); }
+  template <class V>
+  static HWY_INLINE HWY_ATTR V apply(V a, V b) {
+    return hn::Mul(a, b);
+  }
+  template <class V>
+  static HWY_INLINE HWY_ATTR V join(V a, V b) {
+    return hn::Mul(a, b);
+  }
   static double apply(double a, double b) { return a * b; }
 };
 
@@ -127,34 +137,41 @@ HWY_ATTR void across(const ScanRows& rows, void* totals) {
 }
 
 // ---- Along
+//
+// In vectors of up to four: wider ones take more steps, most of whose lanes do nothing.
 
-constexpr int kGroupVectors = static_cast<int>(kScanGroup / kDoubles);
+using LineTag = hn::CappedTag<double, 4>;
+using LineVec = hn::Vec<LineTag>;
+using LineFloats = hn::Rebind<float, LineTag>;
+constexpr auto kLineLanes = static_cast<std::int64_t>(hn::MaxLanes(LineTag()));
+
+constexpr int kGroupVectors = static_cast<int>(kScanGroup / kLineLanes);
 
 struct Group {
-  DoubleVec v[kGroupVectors];
+  LineVec v[kGroupVectors];
 };
 
 /// Lane i becomes lane from(i).
 template <class From>
-HWY_INLINE HWY_ATTR DoubleVec permuted(DoubleVec v, const From& from) {
-  const DoubleTag d;
-  HWY_ALIGN std::int64_t lanes[kDoubles];
-  for (std::int64_t i = 0; i < kDoubles; ++i) lanes[i] = from(i);
+HWY_INLINE HWY_ATTR LineVec permuted(LineVec v, const From& from) {
+  const LineTag d;
+  HWY_ALIGN std::int64_t lanes[kLineLanes];
+  for (std::int64_t i = 0; i < kLineLanes; ++i) lanes[i] = from(i);
   return hn::TableLookupLanes(v, hn::SetTableIndices(d, lanes));
 }
-HWY_INLINE HWY_ATTR DoubleVec last_of(DoubleVec v) {
-  return permuted(v, [](std::int64_t) { return kDoubles - 1; });
+HWY_INLINE HWY_ATTR LineVec last_of(LineVec v) {
+  return permuted(v, [](std::int64_t) { return kLineLanes - 1; });
 }
-HWY_INLINE HWY_ATTR hn::Mask<DoubleTag> lanes_with(std::int64_t bit) {
-  const hn::RebindToSigned<DoubleTag> di;
-  return hn::RebindMask(DoubleTag(), hn::TestBit(hn::Iota(di, 0), hn::Set(di, bit)));
+HWY_INLINE HWY_ATTR hn::Mask<LineTag> lanes_with(std::int64_t bit) {
+  const hn::RebindToSigned<LineTag> di;
+  return hn::RebindMask(LineTag(), hn::TestBit(hn::Iota(di, 0), hn::Set(di, bit)));
 }
 
 template <class Step>
 HWY_INLINE HWY_ATTR void scan_group(Group& group) {
-  for (DoubleVec& v : group.v) {
-    for (std::int64_t half = 1; half < kDoubles; half *= 2) {
-      const DoubleVec lower =
+  for (LineVec& v : group.v) {
+    for (std::int64_t half = 1; half < kLineLanes; half *= 2) {
+      const LineVec lower =
           permuted(v, [half](std::int64_t i) { return (i & half) != 0 ? i / half * half - 1 : i; });
       v = hn::IfThenElse(lanes_with(half), Step::join(lower, v), v);
     }
@@ -169,23 +186,22 @@ HWY_INLINE HWY_ATTR void scan_group(Group& group) {
 
 /// Where the group's vector k lies among its elements, which are walked from the last if `reverse`.
 HWY_INLINE HWY_ATTR std::int64_t place_of(int k, bool reverse) {
-  return reverse ? kScanGroup - (k + 1) * kDoubles : k * kDoubles;
+  return reverse ? kScanGroup - (k + 1) * kLineLanes : k * kLineLanes;
 }
 
 template <class Step, bool kReverse, Stores kStores>
-HWY_INLINE HWY_ATTR DoubleVec along_group(const float* x, bool exclusive, DoubleVec total,
-                                          float* out) {
-  const DoubleTag d;
-  const HalfTag half;
+HWY_INLINE HWY_ATTR LineVec along_group(const float* x, bool exclusive, LineVec total, float* out) {
+  const LineTag d;
+  const LineFloats half;
   Group group;
   for (int k = 0; k < kGroupVectors; ++k) {
-    const DoubleVec v = hn::PromoteTo(d, hn::LoadU(half, x + place_of(k, kReverse)));
+    const LineVec v = hn::PromoteTo(d, hn::LoadU(half, x + place_of(k, kReverse)));
     group.v[k] = kReverse ? hn::Reverse(d, v) : v;
   }
   scan_group<Step>(group);
-  DoubleVec before = hn::Set(d, Step::kIdentity);
+  LineVec before = hn::Set(d, Step::kIdentity);
   for (int k = 0; out && k < kGroupVectors; ++k) {
-    DoubleVec v = group.v[k];
+    LineVec v = group.v[k];
     if (exclusive) {
       v = permuted(v, [](std::int64_t i) { return i > 0 ? i - 1 : 0; });
       v = hn::IfThenElse(hn::FirstN(d, 1), before, v);
@@ -208,7 +224,7 @@ HWY_NOINLINE HWY_ATTR void along_in(const ScanLine& line, double& sum) {
   float* out = line.out;
   const std::int64_t n = line.n;
   const bool exclusive = line.exclusive;
-  DoubleVec total = hn::Set(DoubleTag(), sum);
+  LineVec total = hn::Set(LineTag(), sum);
   std::int64_t i = 0;
   const auto first_of = [n](std::int64_t at) { return kReverse ? n - kScanGroup - at : at; };
   for (; !exclusive && out && i + kScanGroup <= n; i += kScanGroup) {
