@@ -54,14 +54,20 @@ struct Best {
   hn::Mask<FloatTag> poison;  // where NaN was seen
 };
 
+HWY_INLINE HWY_ATTR hn::Mask<FloatTag> either_is_nan(FloatVec a, FloatVec b) {
+#if HWY_TARGET == HWY_AVX3
+  return hn::Mask<FloatTag>{_mm512_cmp_ps_mask(a.raw, b.raw, _CMP_UNORD_Q)};
+#else
+  return hn::Or(hn::IsNaN(a), hn::IsNaN(b));
+#endif
+}
+
 template <class Kind>
 HWY_INLINE HWY_ATTR void join(const float* x, std::int64_t group, Best& best) {
   const FloatTag d;
   FloatVec v[kVectors];
-  for (int k = 0; k < kVectors; ++k) {
-    v[k] = hn::LoadU(d, x + k * kLanes);
-    best.poison = hn::Or(best.poison, hn::IsNaN(v[k]));
-  }
+  for (int k = 0; k < kVectors; ++k) v[k] = hn::LoadU(d, x + k * kLanes);
+  best.poison = hn::Or(best.poison, hn::Or(either_is_nan(v[0], v[1]), either_is_nan(v[2], v[3])));
   const FloatVec of_group = Kind::best(Kind::best(v[0], v[1]), Kind::best(v[2], v[3]));
   const auto better = Kind::beats(of_group, best.value);
   best.value = Kind::best(best.value, of_group);
@@ -106,7 +112,7 @@ HWY_NOINLINE HWY_ATTR std::int64_t find(const float* x, const float* next, std::
   Best best{hn::Set(d, Kind::kLeast), hn::Zero(di), hn::Eq(hn::Zero(d), hn::Set(d, 1.0f))};
   std::int64_t i = 0, group = 0;
   for (; i + kGroup <= n; i += kGroup, ++group) {
-    for (std::int64_t k = 0; next && k < kGroup; k += kLine) __builtin_prefetch(next + i + k, 0, 2);
+    for (std::int64_t k = 0; next && k < kGroup; k += kLine) __builtin_prefetch(next + i + k);
     join<Kind>(x + i, group, best);
   }
   if (i < n) {

@@ -167,16 +167,23 @@ HWY_INLINE HWY_ATTR hn::Mask<LineTag> lanes_with(std::int64_t bit) {
   return hn::RebindMask(LineTag(), hn::TestBit(hn::Iota(di, 0), hn::Set(di, bit)));
 }
 
+/// A vector's lanes by halves, from `half` on.
+template <class Step, std::int64_t half>
+HWY_INLINE HWY_ATTR LineVec scan_lanes(LineVec v) {
+  if constexpr (half == kLineLanes) {
+    return v;
+  } else {
+    const LineVec lower =
+        permuted(v, [](std::int64_t i) { return (i & half) != 0 ? i / half * half - 1 : i; });
+    return scan_lanes<Step, 2 * half>(hn::IfThenElse(lanes_with(half), Step::join(lower, v), v));
+  }
+}
 template <class Step>
 HWY_INLINE HWY_ATTR void scan_group(Group& group) {
-  for (LineVec& v : group.v) {
-    for (std::int64_t half = 1; half < kLineLanes; half *= 2) {
-      const LineVec lower =
-          permuted(v, [half](std::int64_t i) { return (i & half) != 0 ? i / half * half - 1 : i; });
-      v = hn::IfThenElse(lanes_with(half), Step::join(lower, v), v);
-    }
-  }
+#pragma GCC unroll 8
+  for (int k = 0; k < kGroupVectors; ++k) group.v[k] = scan_lanes<Step, 1>(group.v[k]);
   for (int half = 1; half < kGroupVectors; half *= 2) {
+#pragma GCC unroll 8
     for (int k = 0; k < kGroupVectors; ++k) {
       if ((k & half) == 0) continue;
       group.v[k] = Step::apply(last_of(group.v[k / half * half - 1]), group.v[k]);
