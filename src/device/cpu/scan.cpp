@@ -187,8 +187,13 @@ struct Scanner {
              A& sum) const {
     BlockBuffer scratch, out_scratch;
     std::byte* out = launch.outputs[0].data;
-    for (std::int64_t i = begin; i < end; i += kBlock) {
-      const std::int64_t n = std::min(kBlock, end - i);
+    const bool as_it_lies =
+        source.in_place() &&
+        (sink.in_place() ||
+         streams_directly(launch, lines.at(line, reverse ? lines.length - begin : begin)));
+    const std::int64_t most = as_it_lies ? end - begin : kBlock;
+    for (std::int64_t i = begin; i < end; i += most) {
+      const std::int64_t n = std::min(most, end - i);
       const std::int64_t at = lines.at(line, reverse ? lines.length - i - n : i);
       const auto* x = static_cast<const T*>(source.load(launch.inputs[0].data, at, n, scratch));
       const bool direct = kWrites && streams_directly(launch, reverse ? at + n : at);

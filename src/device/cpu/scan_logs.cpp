@@ -167,10 +167,15 @@ struct LogLine {
     return (kReverse ? kVectors - 1 - k : k) * kFloats;
   }
 
-  /// Vectors, of the last of which only `count` numbers count; their results go to `out`, if that
-  /// is not null. False, and nothing is done, where a number is too far above the sum.
-  template <int kVectors, Stores kStores>
-  HWY_INLINE HWY_ATTR bool add(const float* x, float* out, std::int64_t count) {
+  /// Prefix sums of the terms of vectors, of a single one of which perhaps only `count` count.
+  template <int kVectors>
+  struct Prefix {
+    Vectors<kVectors> sums;
+    float last;
+  };
+  template <int kVectors>
+  HWY_INLINE HWY_ATTR Prefix<kVectors> prefix_of(const float* x,
+                                                 std::int64_t count = kFloats) const {
     const FloatTag d;
     const FloatVec shift = constant(sum.shift);
     Vectors<kVectors> some;
@@ -180,14 +185,23 @@ struct LogLine {
     }
     if (count < kFloats) some.v[0] = hn::IfThenElseZero(hn::FirstN(d, count), some.v[0]);
     const float last = hn::GetLane(add_up(some, steps));
-    if (HWY_UNLIKELY(!(last <= kSmall * static_cast<float>(sum.sum)))) {
+    return {some, last};
+  }
+
+  /// Results of the numbers at `x` go to `out`, if that is not null. False, and nothing is done,
+  /// where one is too far above the sum.
+  template <int kVectors, Stores kStores>
+  HWY_INLINE HWY_ATTR bool add(Prefix<kVectors> prefix, const float* x, float* out) {
+    const FloatTag d;
+    if (HWY_UNLIKELY(!(prefix.last <= kSmall * static_cast<float>(sum.sum)))) {
       for (int k = 0; k < kVectors; ++k) {
-        const FloatVec exponents = term_exponent(hn::LoadU(d, x + place_of<kVectors>(k)), shift);
+        const FloatVec v = hn::LoadU(d, x + place_of<kVectors>(k));
+        const FloatVec exponents = term_exponent(v, constant(sum.shift));
         if (!hn::AllTrue(d, hn::Le(exponents, constant(kFurthest)))) return false;
       }
     }
-    if (out) put_logs<kVectors, kStores>(some, last, out);
-    sum.sum += static_cast<double>(last);
+    if (out) put_logs<kVectors, kStores>(prefix.sums, prefix.last, out);
+    sum.sum += static_cast<double>(prefix.last);
     return true;
   }
 
@@ -210,15 +224,23 @@ struct LogLine {
 };
 
 /// Vectors of `line` from the element `i` on, as long as that goes well. Returns where it ended.
+/// The next ones are added up while those before are finished.
 template <int kVectors, bool kReverse, Stores kStores>
 HWY_INLINE HWY_ATTR std::int64_t add_vectors(const ScanLine& line, std::int64_t i,
                                              LogLine<kReverse>& logs) {
   constexpr std::int64_t kStep = kVectors * kFloats;
+  if (i + kStep > line.n) return i;
+  const auto place = [&line](std::int64_t at) { return kReverse ? line.n - kStep - at : at; };
+  auto prefix = logs.template prefix_of<kVectors>(line.x + place(i));
   for (; i + kStep <= line.n; i += kStep) {
-    const std::int64_t at = kReverse ? line.n - kStep - i : i;
+    const std::int64_t at = place(i);
+    const auto now = prefix;
+    if (i + 2 * kStep <= line.n) {
+      prefix = logs.template prefix_of<kVectors>(line.x + place(i + kStep));
+    }
     prefetch_later(line.x + (kReverse ? at - kStreamedAhead : at + kStreamedAhead), 4 * kStep);
     float* out = line.out ? line.out + at : nullptr;
-    if (!logs.template add<kVectors, kStores>(line.x + at, out, kFloats)) break;
+    if (!logs.template add<kVectors, kStores>(now, line.x + at, out)) break;
   }
   return i;
 }
@@ -238,7 +260,8 @@ HWY_NOINLINE HWY_ATTR std::int64_t log_line(const ScanLine& line, double& logari
     HWY_ALIGN float padded[kFloats];
     std::fill_n(padded, kFloats, first);
     std::copy_n(line.x + at, rest, padded + from);
-    if (logs.template add<1, Stores::cached>(padded, line.out ? padded : nullptr, rest)) {
+    const auto prefix = logs.template prefix_of<1>(padded, rest);
+    if (logs.template add<1, Stores::cached>(prefix, padded, line.out ? padded : nullptr)) {
       if (line.out) std::copy_n(padded + from, rest, line.out + at);
       i = line.n;
     }
@@ -265,7 +288,7 @@ struct LogState {
 };
 
 struct LogColumns {
-  static constexpr std::int64_t kMost = 512;
+  static constexpr std::int64_t kMost = 1024;
   HWY_ALIGN float shifts[kMost];
   HWY_ALIGN double sums[kMost];
   HWY_ALIGN double logs[kMost];
