@@ -1,13 +1,12 @@
 // arg_reduce: where the largest or smallest elements along an axis are.
 #include <algorithm>
 #include <complex>
-#include <span>
 #include <type_traits>
 
+#include "device/cpu/arg_ops.h"
 #include "device/cpu/block_io.h"
 #include "device/cpu/kernel.h"
 #include "device/cpu/lines.h"
-#include "device/cpu/row_ops.h"
 #include "device/cpu/types.h"
 
 namespace heddle::cpu {
@@ -36,7 +35,9 @@ struct Finder {
   /// One line whose elements lie side by side, dealt out to lanes; of equals, the first wins again
   /// when the lanes meet.
   void along(const Launch& launch, std::int64_t line) const {
-    if constexpr (std::is_same_v<T, float>) return along_floats(launch, line);
+    if constexpr (std::is_same_v<T, float>) {
+      if (arg_ops().largest) return along_floats(launch, line);
+    }
     constexpr std::int64_t kLanes = 16;
     BlockBuffer scratch;
     T best[kLanes];
@@ -58,41 +59,23 @@ struct Finder {
     launch.outputs[0].as<std::uint32_t>()[line] = index[first];
   }
 
-  /// By the best of each block; where it is in its block is looked up at the end.
+  /// As they lie, or by blocks, whose extremes are compared.
   void along_floats(const Launch& launch, std::int64_t line) const {
-    const FloatFold& fold = kLargest ? row_ops().largest : row_ops().smallest;
+    const FindExtreme find = kLargest ? arg_ops().largest : arg_ops().smallest;
     constexpr std::int64_t kAhead = 4 * kBlock;
     BlockBuffer scratch;
-    const auto block = [&](std::int64_t i) {
-      const std::int64_t n = std::min(kBlock, lines.length - i);
-      return std::span(source.floats(launch.inputs[0].data, lines.at(line, i), n, scratch),
-                       static_cast<std::size_t>(n));
-    };
+    const std::int64_t most = source.in_place() ? lines.length : kBlock;
     float best = 0;
     std::int64_t where = 0;
-    for (std::int64_t i = 0; i < lines.length; i += kBlock) {
-      const std::span<const float> x = block(i);
-      const float* next = source.in_place() ? x.data() + kAhead : nullptr;
-      const float of_block = fold.block(x.data(), next, static_cast<std::int64_t>(x.size()));
-      if (i > 0 && !beats<kLargest>(of_block, best)) continue;
-      best = of_block;
-      where = i;
+    for (std::int64_t i = 0; i < lines.length; i += most) {
+      const std::int64_t n = std::min(most, lines.length - i);
+      const float* x = source.floats(launch.inputs[0].data, lines.at(line, i), n, scratch);
+      const std::int64_t at = find(x, source.in_place() ? x + kAhead : nullptr, n);
+      if (i > 0 && !beats<kLargest>(x[at], best)) continue;
+      best = x[at];
+      where = i + at;
     }
-    launch.outputs[0].as<std::uint32_t>()[line] =
-        static_cast<std::uint32_t>(where + first_of(block(where), best));
-  }
-
-  /// Where `value` is, NaN if it is; groups that do not hold it are skipped by vectors.
-  static std::int64_t first_of(std::span<const float> x, float value) {
-    constexpr std::size_t kGroup = 16;
-    const auto is_value = [value](float v) { return v == value || (v != v && value != value); };
-    std::size_t i = 0;
-    for (; i + kGroup <= x.size() && value == value; i += kGroup) {
-      int found = 0;
-      for (std::size_t c = 0; c < kGroup; ++c) found |= static_cast<int>(x[i + c] == value);
-      if (found != 0) break;
-    }
-    return std::ranges::find_if(x.subspan(i), is_value) - x.begin();
+    launch.outputs[0].as<std::uint32_t>()[line] = static_cast<std::uint32_t>(where);
   }
 
   /// Elements i, i + 1, ... of a line against the best of their lanes.

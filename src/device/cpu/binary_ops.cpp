@@ -277,19 +277,27 @@ BlockFunction find(BinaryKind kind, DType dtype) {
   return {};
 }
 
+BlockFunction vectorised(BinaryKind kind, Stores stores) {
+  const FloatBinary common = float_binary(kind, stores);
+  const FloatBinary fast = common ? common : wide_binary(kind, stores);
+  if (!fast) return {};
+  return [fast](const void* const* in, void* out, std::int64_t n) {
+    fast(static_cast<const float*>(in[0]), static_cast<const float*>(in[1]),
+         static_cast<float*>(out), n);
+  };
+}
+
 }  // namespace
 
 BlockFunction binary_block(BinaryKind kind, DType dtype) {
   if (dtype == DType::f32) {
-    const FloatBinary common = float_binary(kind);
-    if (const FloatBinary fast = common ? common : wide_binary(kind)) {
-      return [fast](const void* const* in, void* to, std::int64_t n) {
-        fast(static_cast<const float*>(in[0]), static_cast<const float*>(in[1]),
-             static_cast<float*>(to), n);
-      };
-    }
+    if (BlockFunction fast = vectorised(kind, Stores::cached)) return fast;
   }
   return find(kind, dtype);
+}
+
+BlockFunction streamed_binary_block(BinaryKind kind) {
+  return vectorised(kind, Stores::streamed);
 }
 
 BlockFunction compare_block(CompareKind kind, DType dtype) {

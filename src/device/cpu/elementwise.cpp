@@ -18,7 +18,7 @@ constexpr std::size_t kMostOperands = 3;
 
 /// A block function with where its operands come from and where its result goes.
 struct Elementwise {
-  BlockFunction function;
+  BlockFunction function, streamed;
   std::array<BlockSource, kMostOperands> sources;
   std::size_t operands = 0;
   BlockSink sink;
@@ -29,12 +29,17 @@ struct Elementwise {
     if (!in_place || (sink.streams() && !overwrites_input(launch))) {
       return blocks(launch, begin, end);
     }
-    std::array<const void*, kMostOperands> in{};
-    for (std::size_t i = 0; i < operands; ++i) in[i] = sources[i].at(launch.inputs[i].data, begin);
-    function(in.data(), launch.outputs[0].data + begin * item, end - begin);
+    all_at_once(function, launch, begin, end);
   }
 
  private:
+  void all_at_once(const BlockFunction& compute, const Launch& launch, std::int64_t begin,
+                   std::int64_t end) const {
+    std::array<const void*, kMostOperands> in{};
+    for (std::size_t i = 0; i < operands; ++i) in[i] = sources[i].at(launch.inputs[i].data, begin);
+    compute(in.data(), launch.outputs[0].data + begin * item, end - begin);
+  }
+
   void blocks(const Launch& launch, std::int64_t begin, std::int64_t end) const {
     const StreamFence fence;
     std::array<BlockBuffer, kMostOperands> scratch;
@@ -46,13 +51,20 @@ struct Elementwise {
       const std::int64_t n = std::min(kBlock, end - begin);
       in[i] = sources[i].load(launch.inputs[i].data, begin, n, scratch[i]);
     }
+    const bool direct = streamed && sink.streams() &&
+                        reinterpret_cast<std::uintptr_t>(out + begin * item) % kCacheLine == 0;
+    if (direct && in_place) return all_at_once(streamed, launch, begin, end);
     const std::int64_t step = sink.streams() ? kStreamedAtOnce : kBlock;
     for (std::int64_t at = begin; at < end; at += step) {
       const std::int64_t n = std::min(step, end - at);
       for (std::size_t i = 0; i < operands; ++i) {
         if (sources[i].uniform()) continue;
         in[i] = sources[i].load(launch.inputs[i].data, at, n, scratch[i]);
-        fetch_ahead(sources[i], launch.inputs[i].data, at, n);
+        if (!direct) fetch_ahead(sources[i], launch.inputs[i].data, at, n);
+      }
+      if (direct) {
+        streamed(in.data(), out + at * item, n);
+        continue;
       }
       void* target = sink.target(out, at, out_scratch);
       function(in.data(), target, n);
@@ -63,11 +75,12 @@ struct Elementwise {
 
 }  // namespace
 
-Prepared make_elementwise(const PrepareArgs& args, BlockFunction function) {
+Prepared make_elementwise(const PrepareArgs& args, BlockFunction function, BlockFunction streamed) {
   const OperandSpec& output = args.outputs[0];
   const Shape& shape = output.spec.shape;
   Elementwise kernel;
   kernel.function = std::move(function);
+  kernel.streamed = std::move(streamed);
   kernel.operands = args.inputs.size();
   kernel.sink = BlockSink::of_output(output.spec);
   kernel.item = static_cast<std::int64_t>(item_size(output.spec.dtype));
@@ -185,12 +198,7 @@ BlockFunction half_function(const PrepareArgs& args) {
 
 BlockFunction gated_function(UnaryKind activation, DType dtype) {
   if (dtype == DType::f32) {
-    const FloatBinary fast = float_gated(activation);
-    if (!fast) return {};
-    return [fast](const void* const* in, void* out, std::int64_t n) {
-      fast(static_cast<const float*>(in[0]), static_cast<const float*>(in[1]),
-           static_cast<float*>(out), n);
-    };
+    return block_of(float_gated(activation));
   }
   if (dtype != DType::f64) return {};
   BlockFunction act = unary_block(activation, dtype, dtype);
@@ -218,6 +226,15 @@ BlockFunction function_of(const PrepareArgs& args) {
   return gated_function(std::get<GatedMultiply>(args.op).activation, dtype);
 }
 
+BlockFunction streamed_function_of(const PrepareArgs& args) {
+  if (args.inputs[0].spec.dtype != DType::f32 || args.outputs[0].spec.dtype != DType::f32)
+    return {};
+  if (const auto* op = std::get_if<Unary>(&args.op)) return streamed_unary_block(op->kind);
+  if (const auto* op = std::get_if<Binary>(&args.op)) return streamed_binary_block(op->kind);
+  const auto* gated = std::get_if<GatedMultiply>(&args.op);
+  return gated ? block_of(float_gated(gated->activation, Stores::streamed)) : BlockFunction();
+}
+
 }  // namespace
 
 Prepared prepare_elementwise(const PrepareArgs& args) {
@@ -236,7 +253,7 @@ Prepared prepare_elementwise(const PrepareArgs& args) {
     return refuse(fmt::format("{} of {} is not defined", name(args.op),
                               to_string(args.inputs[0].spec.dtype)));
   }
-  return make_elementwise(args, std::move(function));
+  return make_elementwise(args, std::move(function), streamed_function_of(args));
 }
 
 }  // namespace heddle::cpu

@@ -24,7 +24,13 @@ BlockFunction select_block(std::size_t item);
 /// from), as cast converts.
 BlockFunction conversion_block(DType from, DType to);
 
-/// The kernel that applies `function` to the broadcast inputs (at most three, strided, plain).
-Prepared make_elementwise(const PrepareArgs& args, BlockFunction function);
+// The same of f32 that store past the caches, as streaming.h says: empty where there are none.
+BlockFunction streamed_unary_block(UnaryKind kind);
+BlockFunction streamed_binary_block(BinaryKind kind);
+
+/// The kernel that applies `function` to the broadcast inputs (at most three, strided, plain);
+/// `streamed` computes the same.
+Prepared make_elementwise(const PrepareArgs& args, BlockFunction function,
+                          BlockFunction streamed = {});
 
 }  // namespace heddle::cpu

@@ -1,6 +1,7 @@
 #include "device/cpu/math_ops.h"
 
 #include <cstring>
+#include <type_traits>
 
 #include "device/cpu/isa.h"
 #include "device/cpu/simd_targets.h"
@@ -21,10 +22,11 @@ struct MathOf {
   CompareMap<T> (*compare)(CompareKind);
 };
 struct MathTable {
-  MathOf<float> floats;
+  MathOf<float> floats, streamed_floats;
   MathOf<f16> f16s;
   MathOf<bf16> bf16s;
   FloatBinary (*gated)(UnaryKind);
+  FloatBinary (*streamed_gated)(UnaryKind);
 };
 }  // namespace heddle::cpu
 #endif
@@ -37,8 +39,9 @@ namespace heddle::cpu::HWY_NAMESPACE {
 HWY_INLINE HWY_ATTR FloatVec load(const float* x) {
   return hn::LoadU(FloatTag(), x);
 }
+template <Stores kStores = Stores::cached>
 HWY_INLINE HWY_ATTR void store(FloatVec v, float* out) {
-  hn::StoreU(v, FloatTag(), out);
+  put<kStores>(v, out);
 }
 
 HWY_INLINE HWY_ATTR FloatVec load(const bf16* x) {
@@ -48,6 +51,7 @@ HWY_INLINE HWY_ATTR FloatVec load(const bf16* x) {
   return hn::BitCast(FloatTag(), hn::ShiftLeft<16>(hn::PromoteTo(wide, bits)));
 }
 /// Rounds as bf16(float) does.
+template <Stores kStores = Stores::cached>
 HWY_INLINE HWY_ATTR void store(FloatVec v, bf16* out) {
   const hn::RebindToUnsigned<FloatTag> wide;
   const hn::Rebind<std::uint16_t, FloatTag> narrow;
@@ -65,6 +69,7 @@ HWY_INLINE HWY_ATTR FloatVec load(const f16* x) {
   const hn::Rebind<hwy::float16_t, FloatTag> narrow;
   return hn::PromoteTo(FloatTag(), hn::LoadU(narrow, reinterpret_cast<const hwy::float16_t*>(x)));
 }
+template <Stores kStores = Stores::cached>
 HWY_INLINE HWY_ATTR void store(FloatVec v, f16* out) {
   const hn::Rebind<hwy::float16_t, FloatTag> narrow;
   hn::StoreU(hn::DemoteTo(narrow, v), narrow, reinterpret_cast<hwy::float16_t*>(out));
@@ -74,11 +79,20 @@ HWY_INLINE HWY_ATTR void store(FloatVec v, f16* out) {
 // ---- Loops. What is left of whole vectors goes through padded copies, so that an element is
 // computed alike wherever it stands.
 
-template <class Op, class T>
+/// Only floats are streamed.
+template <Stores kStores, class T>
+HWY_INLINE HWY_ATTR void fetch(const T* x, std::int64_t i) {
+  if constexpr (std::is_same_v<T, float>) fetch_ahead<kStores>(x, i);
+}
+
+template <class Op, class T, Stores kStores>
 HWY_NOINLINE HWY_ATTR void unary_array(const T* x, T* out, std::int64_t n) {
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(FloatTag()));
   std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) store(Op::apply(load(x + i)), out + i);
+  for (; i + lanes <= n; i += lanes) {
+    fetch<kStores>(x, i);
+    store<kStores>(Op::apply(load(x + i)), out + i);
+  }
   if (i == n) return;
   HWY_ALIGN T rest[hn::MaxLanes(FloatTag())] = {};
   const std::size_t bytes = static_cast<std::size_t>(n - i) * sizeof(T);
@@ -87,11 +101,15 @@ HWY_NOINLINE HWY_ATTR void unary_array(const T* x, T* out, std::int64_t n) {
   std::memcpy(out + i, rest, bytes);
 }
 
-template <class Op, class T>
+template <class Op, class T, Stores kStores>
 HWY_NOINLINE HWY_ATTR void binary_array(const T* a, const T* b, T* out, std::int64_t n) {
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(FloatTag()));
   std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) store(Op::apply(load(a + i), load(b + i)), out + i);
+  for (; i + lanes <= n; i += lanes) {
+    fetch<kStores>(a, i);
+    fetch<kStores>(b, i);
+    store<kStores>(Op::apply(load(a + i), load(b + i)), out + i);
+  }
   if (i == n) return;
   HWY_ALIGN T rest_a[hn::MaxLanes(FloatTag())] = {}, rest_b[hn::MaxLanes(FloatTag())] = {};
   const std::size_t bytes = static_cast<std::size_t>(n - i) * sizeof(T);
@@ -176,57 +194,57 @@ HEDDLE_COMPARE(less_equal, hn::Le(a, b))
 HEDDLE_COMPARE(greater, hn::Gt(a, b))
 HEDDLE_COMPARE(greater_equal, hn::Ge(a, b))
 
-template <class T>
+template <class T, Stores kStores>
 UnaryMap<T> find_unary(UnaryKind kind) {
   switch (kind) {
     case UnaryKind::exp:
-      return unary_array<exp_op, T>;
+      return unary_array<exp_op, T, kStores>;
     case UnaryKind::sigmoid:
-      return unary_array<sigmoid_op, T>;
+      return unary_array<sigmoid_op, T, kStores>;
     case UnaryKind::silu:
-      return unary_array<silu_op, T>;
+      return unary_array<silu_op, T, kStores>;
     case UnaryKind::tanh:
-      return unary_array<tanh_op, T>;
+      return unary_array<tanh_op, T, kStores>;
     case UnaryKind::erf:
-      return unary_array<erf_op, T>;
+      return unary_array<erf_op, T, kStores>;
     case UnaryKind::gelu:
-      return unary_array<gelu_op, T>;
+      return unary_array<gelu_op, T, kStores>;
     case UnaryKind::gelu_tanh:
-      return unary_array<gelu_tanh_op, T>;
+      return unary_array<gelu_tanh_op, T, kStores>;
     case UnaryKind::relu:
-      return unary_array<relu_op, T>;
+      return unary_array<relu_op, T, kStores>;
     case UnaryKind::sqrt:
-      return unary_array<sqrt_op, T>;
+      return unary_array<sqrt_op, T, kStores>;
     case UnaryKind::rsqrt:
-      return unary_array<rsqrt_op, T>;
+      return unary_array<rsqrt_op, T, kStores>;
     case UnaryKind::reciprocal:
-      return unary_array<reciprocal_op, T>;
+      return unary_array<reciprocal_op, T, kStores>;
     case UnaryKind::square:
-      return unary_array<square_op, T>;
+      return unary_array<square_op, T, kStores>;
     case UnaryKind::abs:
-      return unary_array<abs_op, T>;
+      return unary_array<abs_op, T, kStores>;
     case UnaryKind::negative:
-      return unary_array<negative_op, T>;
+      return unary_array<negative_op, T, kStores>;
     default:
       return nullptr;
   }
 }
 
-template <class T>
+template <class T, Stores kStores>
 BinaryMap<T> find_binary(BinaryKind kind) {
   switch (kind) {
     case BinaryKind::add:
-      return binary_array<add_op, T>;
+      return binary_array<add_op, T, kStores>;
     case BinaryKind::subtract:
-      return binary_array<subtract_op, T>;
+      return binary_array<subtract_op, T, kStores>;
     case BinaryKind::multiply:
-      return binary_array<multiply_op, T>;
+      return binary_array<multiply_op, T, kStores>;
     case BinaryKind::divide:
-      return binary_array<divide_op, T>;
+      return binary_array<divide_op, T, kStores>;
     case BinaryKind::maximum:
-      return binary_array<maximum_op, T>;
+      return binary_array<maximum_op, T, kStores>;
     case BinaryKind::minimum:
-      return binary_array<minimum_op, T>;
+      return binary_array<minimum_op, T, kStores>;
     default:
       return nullptr;
   }
@@ -259,23 +277,24 @@ CompareMap<T> find_compare(CompareKind kind) {
 }
 #endif
 
+template <Stores kStores>
 FloatBinary find_gated(UnaryKind activation) {
   switch (activation) {
     case UnaryKind::silu:
-      return binary_array<Gated<silu_op>, float>;
+      return binary_array<Gated<silu_op>, float, kStores>;
     case UnaryKind::gelu:
-      return binary_array<Gated<gelu_op>, float>;
+      return binary_array<Gated<gelu_op>, float, kStores>;
     case UnaryKind::gelu_tanh:
-      return binary_array<Gated<gelu_tanh_op>, float>;
+      return binary_array<Gated<gelu_tanh_op>, float, kStores>;
     case UnaryKind::relu:
-      return binary_array<Gated<relu_op>, float>;
+      return binary_array<Gated<relu_op>, float, kStores>;
     default:
       return nullptr;
   }
 }
 
-template <class T>
-constexpr MathOf<T> kMathOf{find_unary<T>, find_binary<T>, find_compare<T>};
+template <class T, Stores kStores = Stores::cached>
+constexpr MathOf<T> kMathOf{find_unary<T, kStores>, find_binary<T, kStores>, find_compare<T>};
 
 const MathTable& math_table() {
 #if HEDDLE_TARGET_CONVERTS_F16
@@ -285,7 +304,9 @@ const MathTable& math_table() {
                                      [](BinaryKind) -> BinaryMap<f16> { return nullptr; },
                                      [](CompareKind) -> CompareMap<f16> { return nullptr; }};
 #endif
-  static constexpr MathTable kTable{kMathOf<float>, kF16s, kMathOf<bf16>, find_gated};
+  static constexpr MathTable kTable{
+      kMathOf<float>, kMathOf<float, Stores::streamed>, kF16s,
+      kMathOf<bf16>,  find_gated<Stores::cached>,       find_gated<Stores::streamed>};
   return kTable;
 }
 
@@ -299,16 +320,20 @@ namespace {
 const MathTable& table() {
   HEDDLE_SIMD_RETURN(math_table);
 }
+const MathOf<float>& floats(Stores stores) {
+  return stores == Stores::streamed ? table().streamed_floats : table().floats;
+}
 }  // namespace
 
-FloatUnary float_unary(UnaryKind kind) {
-  return table().floats.unary(kind);
+FloatUnary float_unary(UnaryKind kind, Stores stores) {
+  return floats(stores).unary(kind);
 }
-FloatBinary float_binary(BinaryKind kind) {
-  return table().floats.binary(kind);
+FloatBinary float_binary(BinaryKind kind, Stores stores) {
+  return floats(stores).binary(kind);
 }
-FloatBinary float_gated(UnaryKind activation) {
-  return table().gated(activation);
+FloatBinary float_gated(UnaryKind activation, Stores stores) {
+  const MathTable& all = table();
+  return stores == Stores::streamed ? all.streamed_gated(activation) : all.gated(activation);
 }
 
 CompareMap<float> float_compare(CompareKind kind) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "device/cpu/streaming.h"
 #include "heddle/half.h"
 #include "heddle/op.h"
 
@@ -21,13 +22,13 @@ using FloatBinary = BinaryMap<float>;
 /// `out` may be `x`. Where results are normal numbers: exp, tanh, sigmoid, silu and erf are within
 /// 4 ulp of the exact value, gelu within 6; gelu_tanh within 9 down to x = -2, below which its
 /// formula magnifies the rounding of its argument. Null for kinds that are not here.
-FloatUnary float_unary(UnaryKind kind);
+FloatUnary float_unary(UnaryKind kind, Stores stores = Stores::cached);
 
 /// add, subtract, multiply, divide, maximum, minimum; NaN in gives NaN out. `out` may be an input.
-FloatBinary float_binary(BinaryKind kind);
+FloatBinary float_binary(BinaryKind kind, Stores stores = Stores::cached);
 
 /// act(gate) * up for the activations of GatedMultiply.
-FloatBinary float_gated(UnaryKind activation);
+FloatBinary float_gated(UnaryKind activation, Stores stores = Stores::cached);
 
 /// NaN is not equal to anything. Null where isa() has no vectors.
 CompareMap<float> float_compare(CompareKind kind);

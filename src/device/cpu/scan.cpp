@@ -22,6 +22,8 @@ constexpr std::int64_t kChunk = 16384;
 /// Lines that are walked side by side: runs of memory that are read and written fast, or less where
 /// there are more threads.
 constexpr std::int64_t kWidest = 1024, kNarrowest = 64;
+/// Elements of a line between what is computed and what is fetched meanwhile.
+constexpr std::int64_t kAhead = 4 * kBlock;
 /// Lines [column, column + columns) of one outer index.
 struct Side {
   std::int64_t outer, column, columns;
@@ -185,26 +187,66 @@ struct Scanner {
              A& sum) const {
     BlockBuffer scratch, out_scratch;
     std::byte* out = launch.outputs[0].data;
-    for (std::int64_t i = begin; i < end; i += kBlock) {
-      const std::int64_t n = std::min(kBlock, end - i);
+    const bool as_it_lies =
+        source.in_place() &&
+        (sink.in_place() ||
+         streams_directly(launch, lines.at(line, reverse ? lines.length - begin : begin)));
+    const std::int64_t most = as_it_lies ? end - begin : kBlock;
+    for (std::int64_t i = begin; i < end; i += most) {
+      const std::int64_t n = std::min(most, end - i);
       const std::int64_t at = lines.at(line, reverse ? lines.length - i - n : i);
       const auto* x = static_cast<const T*>(source.load(launch.inputs[0].data, at, n, scratch));
-      Out* y = kWrites ? static_cast<Out*>(sink.target(out, at, out_scratch)) : nullptr;
-      block<kWrites>(x, n, sum, y);
-      if (kWrites) sink.store(y, out, at, n);
+      const bool direct = kWrites && streams_directly(launch, reverse ? at + n : at);
+      Out* y = nullptr;
+      if (kWrites) {
+        y = direct ? reinterpret_cast<Out*>(out) + at
+                   : static_cast<Out*>(sink.target(out, at, out_scratch));
+      }
+      block<kWrites>(x, n, direct, sum, y);
+      if (kWrites && !direct) sink.store(y, out, at, n);
     }
+  }
+
+  /// Whether vectors of a line's results are streamed as they are computed, up to or from `at` on.
+  bool streams_directly(const Launch& launch, std::int64_t at) const {
+    const auto place = reinterpret_cast<std::uintptr_t>(launch.outputs[0].as<Out>() + at);
+    return std::is_same_v<T, float> && ops && source.in_place() && sink.streams() && !kIsExtreme &&
+           place % kCacheLine == 0;
   }
 
   /// By groups, as in scan_ops.h.
   template <bool kWrites>
-  void block(const T* x, std::int64_t n, A& sum, Out* y) const {
-    if constexpr (std::is_same_v<Kind, LogAddExp> && std::is_same_v<T, float>) {
-      if (scan_log_sums(x, n, reverse, exclusive, sum, kWrites ? y : nullptr)) return;
-    }
+  void block(const T* x, std::int64_t n, bool streams, A& sum, Out* y) const {
     if constexpr (std::is_same_v<T, float> && std::is_same_v<A, double>) {
-      if (ops && ops->along)
-        return ops->along(x, n, reverse, exclusive, sum, kWrites ? y : nullptr);
+      ScanLine line{x, kWrites ? y : nullptr, n, reverse, exclusive, streams};
+      if constexpr (std::is_same_v<Kind, LogAddExp>) return log_block<kWrites>(line, sum);
+      if (ops && ops->along) return ops->along(line, sum);
     }
+    block_of_any<kWrites>(x, n, sum, y);
+  }
+
+  /// Where vectors cannot go on, some elements are added one by one.
+  template <bool kWrites>
+  void log_block(const ScanLine& line, A& sum) const {
+    constexpr std::int64_t kSome = 16;
+    for (std::int64_t left = line.n; left > 0;) {
+      // Of what is left; streams go on from whole vectors only.
+      ScanLine rest = line;
+      rest.n = left;
+      const std::int64_t done = line.n - left, skipped = reverse ? 0 : done;
+      rest.x = line.x + skipped;
+      rest.out = line.out ? line.out + skipped : nullptr;
+      rest.streams = line.streams && done % kSome == 0;
+      left -= scan_log_sums(rest, sum);
+      const std::int64_t n = std::min(kSome, left);
+      const std::int64_t first = reverse ? left - n : line.n - left;
+      if (n > 0) block_of_any<kWrites>(line.x + first, n, sum, line.out + (line.out ? first : 0));
+      left -= n;
+    }
+  }
+
+  template <bool kWrites>
+  void block_of_any(const T* x, std::int64_t n, A& sum, Out* y) const {
     if constexpr (kIsExtreme) return extremes<kWrites>(x, n, sum, y);
     constexpr std::int64_t kGroup = std::is_same_v<Kind, LogAddExp> ? 1 : kScanGroup;
     const std::int64_t step = reverse ? -1 : 1;

@@ -14,15 +14,13 @@
 #define HWY_TARGET_INCLUDE "device/cpu/scan_ops.cpp"
 #include "hwy/foreach_target.h"
 //
-#include "device/cpu/math-inl.h"
-#include "hwy/contrib/math/math-inl.h"
+#include "device/cpu/widened-inl.h"
 
 #ifndef HEDDLE_CPU_SCAN_ONCE
 #define HEDDLE_CPU_SCAN_ONCE
 namespace heddle::cpu {
 struct ScanTable {
   const ScanOps* (*ops)(ScanKind);
-  bool (*log_sums)(const float*, std::int64_t, bool, bool, double&, float*);
 };
 }  // namespace heddle::cpu
 #endif
@@ -32,43 +30,31 @@ namespace heddle::cpu::HWY_NAMESPACE {
 
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON
 
-using DoubleTag = hn::RepartitionToWide<FloatTag>;
-using DoubleVec = hn::Vec<DoubleTag>;
-using HalfTag = hn::Half<FloatTag>;  // as many floats as a vector has doubles
-constexpr auto kFloats = static_cast<std::int64_t>(hn::MaxLanes(FloatTag()));
-constexpr auto kDoubles = static_cast<std::int64_t>(hn::MaxLanes(DoubleTag()));
-
-/// A vector of floats, as doubles.
-struct Wide {
-  DoubleVec low, high;
-};
-HWY_INLINE HWY_ATTR Wide widened(FloatVec x) {
-  const DoubleTag d;
-  const HalfTag half;
-  return {hn::PromoteTo(d, hn::LowerHalf(half, x)), hn::PromoteTo(d, hn::UpperHalf(half, x))};
-}
-HWY_INLINE HWY_ATTR FloatVec narrowed(Wide x) {
-  const HalfTag half;
-  return hn::Combine(FloatTag(), hn::DemoteTo(half, x.high), hn::DemoteTo(half, x.low));
-}
-HWY_INLINE HWY_ATTR Wide load_wide(const double* from) {
-  return {hn::LoadU(DoubleTag(), from), hn::LoadU(DoubleTag(), from + kDoubles)};
-}
-HWY_INLINE HWY_ATTR void store_wide(Wide x, double* to) {
-  hn::StoreU(x.low, DoubleTag(), to);
-  hn::StoreU(x.high, DoubleTag(), to + kDoubles);
-}
-
 // ---- Ways to combine
 
 struct Adding {
   static constexpr double kIdentity = 0;
-  static HWY_INLINE HWY_ATTR DoubleVec apply(DoubleVec a, DoubleVec b) { return hn::Add(a, b); }
+  template <class V>
+  static HWY_INLINE HWY_ATTR V apply(V a, V b) {
+    return hn::Add(a, b);
+  }
+  /// The same by a product, where units that add are busier than those that multiply.
+  template <class V>
+  static HWY_INLINE HWY_ATTR V join(V a, V b) {
+    return hn::MulAdd(a, hn::Set(hn::DFromV<V>(), 1.0), b);
+  }
   static double apply(double a, double b) { return a + b; }
 };
 struct Multiplying {
   static constexpr double kIdentity = 1;
-  static HWY_INLINE HWY_ATTR DoubleVec apply(DoubleVec a, DoubleVec b) { return hn::Mul(a, b); }
+  template <class V>
+  static HWY_INLINE HWY_ATTR V apply(V a, V b) {
+    return hn::Mul(a, b);
+  }
+  template <class V>
+  static HWY_INLINE HWY_ATTR V join(V a, V b) {
+    return hn::Mul(a, b);
+  }
   static double apply(double a, double b) { return a * b; }
 };
 
@@ -104,18 +90,9 @@ struct ExtremeTotals {
 
 // ---- Across
 
-template <bool kStreams>
-HWY_INLINE HWY_ATTR void put(FloatVec v, float* out) {
-  if constexpr (kStreams) {
-    hn::Stream(v, FloatTag(), out);
-  } else {
-    hn::StoreU(v, FloatTag(), out);
-  }
-}
-
 /// Rows [first, first + kRows): some at once, since a row alone would leave most of the memory's
 /// speed unused. The rows after them are fetched meanwhile.
-template <class Kind, int kRows, bool kStreams>
+template <class Kind, int kRows, Stores kStores>
 HWY_INLINE HWY_ATTR void across_some(const ScanRows& rows, std::int64_t first,
                                      typename Kind::Element* totals) {
   const float* x = rows.x + first * rows.apart;
@@ -128,7 +105,7 @@ HWY_INLINE HWY_ATTR void across_some(const ScanRows& rows, std::int64_t first,
       const std::int64_t at = r * rows.apart + c;
       if (more) __builtin_prefetch(x + at + kRows * rows.apart);
       const auto with = Kind::with(total, hn::LoadU(FloatTag(), x + at));
-      if (out) put<kStreams>(Kind::value(rows.exclusive ? total : with), out + at);
+      if (out) put<kStores>(Kind::value(rows.exclusive ? total : with), out + at);
       total = with;
     }
     Kind::store(total, totals + c);
@@ -143,56 +120,70 @@ HWY_INLINE HWY_ATTR void across_some(const ScanRows& rows, std::int64_t first,
   }
 }
 
-template <class Kind, bool kStreams>
+template <class Kind, Stores kStores>
 HWY_ATTR void across_all(const ScanRows& rows, typename Kind::Element* totals) {
   constexpr int kAtOnce = 4;
   std::int64_t r = 0;
   for (; r + kAtOnce <= rows.rows; r += kAtOnce)
-    across_some<Kind, kAtOnce, kStreams>(rows, r, totals);
-  for (; r < rows.rows; ++r) across_some<Kind, 1, kStreams>(rows, r, totals);
+    across_some<Kind, kAtOnce, kStores>(rows, r, totals);
+  for (; r < rows.rows; ++r) across_some<Kind, 1, kStores>(rows, r, totals);
 }
 
 template <class Kind>
 HWY_ATTR void across(const ScanRows& rows, void* totals) {
   auto* elements = static_cast<typename Kind::Element*>(totals);
-  if (rows.streams) return across_all<Kind, true>(rows, elements);
-  across_all<Kind, false>(rows, elements);
+  if (rows.streams) return across_all<Kind, Stores::streamed>(rows, elements);
+  across_all<Kind, Stores::cached>(rows, elements);
 }
 
 // ---- Along
+//
+// In vectors of up to four: wider ones take more steps, most of whose lanes do nothing.
 
-constexpr int kGroupVectors = static_cast<int>(kScanGroup / kDoubles);
+using LineTag = hn::CappedTag<double, 4>;
+using LineVec = hn::Vec<LineTag>;
+using LineFloats = hn::Rebind<float, LineTag>;
+constexpr auto kLineLanes = static_cast<std::int64_t>(hn::MaxLanes(LineTag()));
+
+constexpr int kGroupVectors = static_cast<int>(kScanGroup / kLineLanes);
 
 struct Group {
-  DoubleVec v[kGroupVectors];
+  LineVec v[kGroupVectors];
 };
 
 /// Lane i becomes lane from(i).
 template <class From>
-HWY_INLINE HWY_ATTR DoubleVec permuted(DoubleVec v, const From& from) {
-  const DoubleTag d;
-  HWY_ALIGN std::int64_t lanes[kDoubles];
-  for (std::int64_t i = 0; i < kDoubles; ++i) lanes[i] = from(i);
+HWY_INLINE HWY_ATTR LineVec permuted(LineVec v, const From& from) {
+  const LineTag d;
+  HWY_ALIGN std::int64_t lanes[kLineLanes];
+  for (std::int64_t i = 0; i < kLineLanes; ++i) lanes[i] = from(i);
   return hn::TableLookupLanes(v, hn::SetTableIndices(d, lanes));
 }
-HWY_INLINE HWY_ATTR DoubleVec last_of(DoubleVec v) {
-  return permuted(v, [](std::int64_t) { return kDoubles - 1; });
+HWY_INLINE HWY_ATTR LineVec last_of(LineVec v) {
+  return permuted(v, [](std::int64_t) { return kLineLanes - 1; });
 }
-HWY_INLINE HWY_ATTR hn::Mask<DoubleTag> lanes_with(std::int64_t bit) {
-  const hn::RebindToSigned<DoubleTag> di;
-  return hn::RebindMask(DoubleTag(), hn::TestBit(hn::Iota(di, 0), hn::Set(di, bit)));
+HWY_INLINE HWY_ATTR hn::Mask<LineTag> lanes_with(std::int64_t bit) {
+  const hn::RebindToSigned<LineTag> di;
+  return hn::RebindMask(LineTag(), hn::TestBit(hn::Iota(di, 0), hn::Set(di, bit)));
 }
 
+/// A vector's lanes by halves, from `half` on.
+template <class Step, std::int64_t half>
+HWY_INLINE HWY_ATTR LineVec scan_lanes(LineVec v) {
+  if constexpr (half == kLineLanes) {
+    return v;
+  } else {
+    const LineVec lower =
+        permuted(v, [](std::int64_t i) { return (i & half) != 0 ? i / half * half - 1 : i; });
+    return scan_lanes<Step, 2 * half>(hn::IfThenElse(lanes_with(half), Step::join(lower, v), v));
+  }
+}
 template <class Step>
 HWY_INLINE HWY_ATTR void scan_group(Group& group) {
-  for (DoubleVec& v : group.v) {
-    for (std::int64_t half = 1; half < kDoubles; half *= 2) {
-      const DoubleVec lower =
-          permuted(v, [half](std::int64_t i) { return (i & half) != 0 ? i / half * half - 1 : i; });
-      v = hn::IfThenElse(lanes_with(half), Step::apply(lower, v), v);
-    }
-  }
+#pragma GCC unroll 8
+  for (int k = 0; k < kGroupVectors; ++k) group.v[k] = scan_lanes<Step, 1>(group.v[k]);
   for (int half = 1; half < kGroupVectors; half *= 2) {
+#pragma GCC unroll 8
     for (int k = 0; k < kGroupVectors; ++k) {
       if ((k & half) == 0) continue;
       group.v[k] = Step::apply(last_of(group.v[k / half * half - 1]), group.v[k]);
@@ -202,48 +193,58 @@ HWY_INLINE HWY_ATTR void scan_group(Group& group) {
 
 /// Where the group's vector k lies among its elements, which are walked from the last if `reverse`.
 HWY_INLINE HWY_ATTR std::int64_t place_of(int k, bool reverse) {
-  return reverse ? kScanGroup - (k + 1) * kDoubles : k * kDoubles;
+  return reverse ? kScanGroup - (k + 1) * kLineLanes : k * kLineLanes;
 }
 
-template <class Step>
-HWY_INLINE HWY_ATTR DoubleVec along_group(const float* x, bool reverse, bool exclusive,
-                                          DoubleVec total, float* out) {
-  const DoubleTag d;
-  const HalfTag half;
+template <class Step, bool kReverse, Stores kStores>
+HWY_INLINE HWY_ATTR LineVec along_group(const float* x, bool exclusive, LineVec total, float* out) {
+  const LineTag d;
+  const LineFloats half;
   Group group;
   for (int k = 0; k < kGroupVectors; ++k) {
-    const DoubleVec v = hn::PromoteTo(d, hn::LoadU(half, x + place_of(k, reverse)));
-    group.v[k] = reverse ? hn::Reverse(d, v) : v;
+    const LineVec v = hn::PromoteTo(d, hn::LoadU(half, x + place_of(k, kReverse)));
+    group.v[k] = kReverse ? hn::Reverse(d, v) : v;
   }
   scan_group<Step>(group);
-  DoubleVec before = hn::Set(d, Step::kIdentity);
+  LineVec before = hn::Set(d, Step::kIdentity);
   for (int k = 0; out && k < kGroupVectors; ++k) {
-    DoubleVec v = group.v[k];
+    LineVec v = group.v[k];
     if (exclusive) {
       v = permuted(v, [](std::int64_t i) { return i > 0 ? i - 1 : 0; });
       v = hn::IfThenElse(hn::FirstN(d, 1), before, v);
       before = last_of(group.v[k]);
     }
     v = Step::apply(total, v);
-    hn::StoreU(hn::DemoteTo(half, reverse ? hn::Reverse(d, v) : v), half,
-               out + place_of(k, reverse));
+    const auto floats = hn::DemoteTo(half, kReverse ? hn::Reverse(d, v) : v);
+    if constexpr (kStores == Stores::streamed) {
+      hn::Stream(floats, half, out + place_of(k, kReverse));
+    } else {
+      hn::StoreU(floats, half, out + place_of(k, kReverse));
+    }
   }
   return Step::apply(total, last_of(group.v[kGroupVectors - 1]));
 }
 
-template <class Step, bool kReverse>
-HWY_NOINLINE HWY_ATTR void along_in(const float* x, std::int64_t n, bool exclusive, double& sum,
-                                    float* out) {
-  DoubleVec total = hn::Set(DoubleTag(), sum);
+template <class Step, bool kReverse, Stores kStores>
+HWY_NOINLINE HWY_ATTR void along_in(const ScanLine& line, double& sum) {
+  const float* x = line.x;
+  float* out = line.out;
+  const std::int64_t n = line.n;
+  const bool exclusive = line.exclusive;
+  LineVec total = hn::Set(LineTag(), sum);
   std::int64_t i = 0;
-  const auto first_of = [&](std::int64_t at) { return kReverse ? n - kScanGroup - at : at; };
+  const auto first_of = [n](std::int64_t at) { return kReverse ? n - kScanGroup - at : at; };
   for (; !exclusive && out && i + kScanGroup <= n; i += kScanGroup) {
     const std::int64_t first = first_of(i);
-    total = along_group<Step>(x + first, kReverse, false, total, out + first);
+    if (i % 16 == 0) {
+      __builtin_prefetch(x + (kReverse ? first - kStreamedAhead : first + kStreamedAhead), 0, 2);
+    }
+    total = along_group<Step, kReverse, kStores>(x + first, false, total, out + first);
   }
   for (; i + kScanGroup <= n; i += kScanGroup) {
     const std::int64_t first = first_of(i);
-    total = along_group<Step>(x + first, kReverse, exclusive, total, out ? out + first : nullptr);
+    total = along_group<Step, kReverse, kStores>(x + first, exclusive, total,
+                                                 out ? out + first : nullptr);
   }
   if (i < n) {
     const std::int64_t rest = n - i, from = kReverse ? kScanGroup - rest : 0;
@@ -251,255 +252,20 @@ HWY_NOINLINE HWY_ATTR void along_in(const float* x, std::int64_t n, bool exclusi
     float padded[kScanGroup];
     std::fill_n(padded, kScanGroup, static_cast<float>(Step::kIdentity));
     std::copy_n(x + first, rest, padded + from);
-    total = along_group<Step>(padded, kReverse, exclusive, total, padded);
+    total = along_group<Step, kReverse, Stores::cached>(padded, exclusive, total, padded);
     if (out) std::copy_n(padded + from, rest, out + first);
   }
   sum = hn::GetLane(total);
 }
 
 template <class Step>
-HWY_ATTR void along(const float* x, std::int64_t n, bool reverse, bool exclusive, double& total,
-                    float* out) {
-  if (reverse) return along_in<Step, true>(x, n, exclusive, total, out);
-  along_in<Step, false>(x, n, exclusive, total, out);
-}
-
-// ---- Sums of e^x
-//
-// Sums of e^(x - shift), in double, and their logarithms. Logarithms of up to 16 have an error of
-// 1e-6 in float; what is further below the largest number is computed in double, one by one.
-
-constexpr float kFurthest = 16;
-
-struct Extent {
-  float low, high;
-};
-HWY_INLINE HWY_ATTR Extent extent_of(const float* x, std::int64_t n) {
-  const FloatTag d;
-  FloatVec low = constant(x[0]), high = low, poison = hn::Zero(d);
-  std::int64_t i = 0;
-  for (; i + kFloats <= n; i += kFloats) {
-    const FloatVec v = hn::LoadU(d, x + i);
-    low = hn::Min(low, v), high = hn::Max(high, v);
-    poison = hn::Add(poison, hn::Sub(v, v));  // NaN for what is not finite
-  }
-  Extent extent{hn::GetLane(hn::MinOfLanes(d, low)), hn::GetLane(hn::MaxOfLanes(d, high))};
-  float rest = hn::GetLane(hn::SumOfLanes(d, poison));
-  for (; i < n; ++i) {
-    extent.low = std::min(extent.low, x[i]);
-    extent.high = std::max(extent.high, x[i]);
-    rest += x[i] - x[i];
-  }
-  if (rest != 0) extent.high = std::numeric_limits<float>::infinity();
-  return extent;
-}
-
-HWY_INLINE HWY_ATTR FloatVec load_rest(const float* x, std::int64_t n) {
-  HWY_ALIGN float rest[kFloats];
-  for (std::int64_t i = 0; i < kFloats; ++i) rest[i] = x[i < n ? i : n - 1];
-  return hn::Load(FloatTag(), rest);
-}
-
-HWY_NOINLINE HWY_ATTR bool log_sums(const float* x, std::int64_t n, bool reverse, bool exclusive,
-                                    double& sum, float* out) {
-  const FloatTag d;
-  const Extent extent = extent_of(x, n);
-  const bool starts = std::isinf(sum);
-  const double base = starts ? static_cast<double>(extent.low) : sum;
-  const double high = static_cast<double>(extent.high);
-  if (!(high - base < static_cast<double>(kFurthest)) || !(base <= 1e30) ||
-      (starts && (exclusive || sum > 0))) {
-    return false;
-  }
-  const auto shift = static_cast<float>(std::max(base, high));
-  const FloatVec shifts = constant(shift);
-  HWY_ALIGN float terms[kBlock + kFloats];
-  for (std::int64_t i = 0; i < n; i += kFloats) {
-    const FloatVec v = i + kFloats <= n ? hn::LoadU(d, x + i) : load_rest(x + i, n - i);
-    hn::Store(exp_below_88(hn::Sub(v, shifts)), d, terms + i);
-  }
-  double total = starts ? 0 : std::exp(sum - static_cast<double>(shift));
-  along<Adding>(terms, n, reverse, exclusive, total, out ? terms : nullptr);
-  sum = static_cast<double>(shift) + std::log(total);
-  if (out == nullptr) return true;
-  std::int64_t i = 0;
-  for (; i + kFloats <= n; i += kFloats) {
-    hn::StoreU(hn::Add(log_of_normal(hn::Load(d, terms + i)), shifts), d, out + i);
-  }
-  if (i == n) return true;
-  HWY_ALIGN float rest[kFloats];
-  hn::Store(hn::Add(log_of_normal(load_rest(terms + i, n - i)), shifts), d, rest);
-  std::copy_n(rest, n - i, out + i);
-  return true;
-}
-
-/// The state of a vector of columns: the sum of what came before is sum e^shift.
-struct LogState {
-  FloatVec shift;
-  Wide sum;
-};
-
-struct LogColumns {
-  static constexpr std::int64_t kMost = 512;
-  HWY_ALIGN float shifts[kMost];
-  HWY_ALIGN double sums[kMost];
-
-  double log_of(std::int64_t c) const {
-    return sums[c] == 0 ? -std::numeric_limits<double>::infinity()
-                        : static_cast<double>(shifts[c]) + std::log(sums[c]);
-  }
-  void set(std::int64_t c, double logarithm) {
-    const auto shift = static_cast<float>(logarithm);
-    shifts[c] = std::isfinite(shift) ? shift : 0.0f;
-    sums[c] = std::exp(logarithm - static_cast<double>(shifts[c]));
-  }
-};
-
-/// Rows of a column one by one, in double; the first is at x, the others `apart` elements on.
-inline void log_column(const float* x, std::int64_t apart, std::int64_t count, const ScanRows& rows,
-                       std::int64_t first, std::int64_t c, LogColumns& columns) {
-  double sum = columns.log_of(c);
-  for (std::int64_t r = 0; r < count; ++r) {
-    const double with = LogAddExp()(sum, static_cast<double>(x[r * apart]));
-    if (rows.out) {
-      rows.out[(first + r) * rows.apart + c] = static_cast<float>(rows.exclusive ? sum : with);
-    }
-    sum = with;
-  }
-  columns.set(c, sum);
-}
-
-/// The columns whose sums stay so near e^shift that logarithms of floats will do.
-template <int kRows>
-HWY_INLINE HWY_ATTR hn::Mask<FloatTag> near_columns(const FloatVec (&x)[kRows], bool exclusive,
-                                                    LogState& state) {
-  const FloatTag d;
-  FloatVec high = x[0], low = x[0], poison = x[0];
-  for (int r = 1; r < kRows; ++r) {
-    high = hn::Max(high, x[r]), low = hn::Min(low, x[r]);
-    poison = hn::Add(poison, x[r]);  // not finite if one of them is not
-  }
-  const FloatVec sum = narrowed(state.sum), furthest = constant(kFurthest);
-  const auto starts = hn::Eq(sum, hn::Zero(d));
-  state.shift = hn::IfThenElse(starts, high, state.shift);
-  const auto is_near =
-      hn::Ge(hn::IfThenElse(starts, hn::Sub(low, state.shift), furthest), hn::Neg(furthest));
-  constexpr float kLeast = 1.2e-7f, kMost = 8e6f;  // e^-16 and e^16
-  const auto counts = hn::And(hn::Ge(sum, constant(kLeast)), hn::Le(sum, constant(kMost)));
-  const auto is_usual = hn::And(hn::Le(hn::Sub(high, state.shift), furthest),
-                                hn::Le(hn::Abs(poison), constant(1e30f)));
-  const auto may_start = exclusive ? counts : hn::Or(counts, starts);
-  return hn::And(hn::And(is_near, is_usual), may_start);
-}
-
-/// The same sums for a shift that is no less than what is to come, in the columns that are not
-/// `kept` and hold any.
-template <int kRows>
-HWY_NOINLINE HWY_ATTR void shift_anew(const FloatVec (&x)[kRows], hn::Mask<FloatTag> kept,
-                                      LogState& state) {
-  const DoubleTag d;
-  const FloatTag df;
-  FloatVec high = x[0];
-  for (int r = 1; r < kRows; ++r) high = hn::Max(high, x[r]);
-  const FloatVec sum = narrowed(state.sum);
-  const auto stays = hn::Or(kept, hn::Not(hn::Gt(sum, hn::Zero(df))));
-  const Wide old = widened(state.shift);
-  const Wide logs{hn::Add(old.low, hn::Log(d, state.sum.low)),
-                  hn::Add(old.high, hn::Log(d, state.sum.high))};
-  state.shift = hn::IfThenElse(stays, state.shift, hn::Max(narrowed(logs), high));
-  const Wide shift = widened(state.shift);
-  const auto bounded = [&](DoubleVec v) HWY_ATTR { return hn::Max(v, hn::Set(d, -700.0)); };
-  // Of 0 or 1, which are exact in both.
-  const Wide choice = widened(hn::IfThenElse(stays, hn::Zero(df), constant(1.0f)));
-  const auto chosen = [&](DoubleVec which, DoubleVec anew, DoubleVec before) HWY_ATTR {
-    return hn::IfThenElse(hn::Gt(which, hn::Zero(d)), anew, before);
-  };
-  state.sum = {
-      chosen(choice.low, hn::Exp(d, bounded(hn::Sub(logs.low, shift.low))), state.sum.low),
-      chosen(choice.high, hn::Exp(d, bounded(hn::Sub(logs.high, shift.high))), state.sum.high)};
-}
-
-/// Columns [c, c + kFloats) that are not near, from what they were before these rows.
-template <int kRows>
-HWY_NOINLINE HWY_ATTR void log_far_columns(const FloatVec (&x)[kRows], hn::Mask<FloatTag> near,
-                                           const LogState& before, const ScanRows& rows,
-                                           std::int64_t first, std::int64_t c,
-                                           LogColumns& columns) {
-  const FloatTag d;
-  HWY_ALIGN float values[kRows * kFloats], shifts[kFloats];
-  HWY_ALIGN double sums[kFloats];
-  std::uint8_t bits[8] = {};
-  for (int r = 0; r < kRows; ++r) hn::Store(x[r], d, values + r * kFloats);
-  hn::Store(before.shift, d, shifts);
-  store_wide(before.sum, sums);
-  hn::StoreMaskBits(d, near, bits);
-  for (std::int64_t i = 0; i < kFloats; ++i) {
-    if (bits[i / 8] >> (i % 8) & 1) continue;
-    columns.shifts[c + i] = shifts[i];
-    columns.sums[c + i] = sums[i];
-    log_column(values + i, kFloats, kRows, rows, first, c + i, columns);
-  }
-}
-
-template <int kRows, bool kStreams>
-HWY_INLINE HWY_ATTR void log_some(const ScanRows& rows, std::int64_t first, LogColumns& columns) {
-  const FloatTag d;
-  std::int64_t c = 0;
-  const bool more = first + 2 * kRows <= rows.rows;
-  for (; c + kFloats <= rows.columns; c += kFloats) {
-    FloatVec x[kRows];
-    for (int r = 0; r < kRows; ++r) {
-      const float* at = rows.x + (first + r) * rows.apart + c;
-      if (more) __builtin_prefetch(at + kRows * rows.apart);
-      x[r] = hn::LoadU(d, at);
-    }
-    const LogState before{hn::Load(d, columns.shifts + c), load_wide(columns.sums + c)};
-    LogState state = before;
-    auto near = near_columns<kRows>(x, rows.exclusive, state);
-    const bool usual = hn::AllTrue(d, near);
-    if (HWY_UNLIKELY(!usual)) {
-      shift_anew<kRows>(x, near, state);
-      near = near_columns<kRows>(x, rows.exclusive, state);
-    }
-    for (int r = 0; r < kRows; ++r) {
-      const Wide term = widened(exp_below_88(hn::Sub(x[r], state.shift)));
-      const Wide with{hn::Add(state.sum.low, term.low), hn::Add(state.sum.high, term.high)};
-      if (rows.out) {
-        const FloatVec sum = narrowed(rows.exclusive ? state.sum : with);
-        put<kStreams>(hn::Add(log_of_normal(sum), state.shift),
-                      rows.out + (first + r) * rows.apart + c);
-      }
-      state.sum = with;
-    }
-    hn::Store(state.shift, d, columns.shifts + c);
-    store_wide(state.sum, columns.sums + c);
-    if (HWY_UNLIKELY(!usual)) log_far_columns<kRows>(x, near, before, rows, first, c, columns);
-  }
-  for (; c < rows.columns; ++c) {
-    log_column(rows.x + first * rows.apart + c, rows.apart, kRows, rows, first, c, columns);
-  }
-}
-
-template <bool kStreams>
-HWY_NOINLINE HWY_ATTR void log_all(const ScanRows& rows, double* totals) {
-  constexpr int kAtOnce = 8;
-  LogColumns columns;
-  for (std::int64_t c = 0; c < rows.columns; ++c) columns.set(c, totals[c]);
-  std::int64_t r = 0;
-  for (; r + kAtOnce <= rows.rows; r += kAtOnce) log_some<kAtOnce, kStreams>(rows, r, columns);
-  for (; r < rows.rows; ++r) log_some<1, kStreams>(rows, r, columns);
-  for (std::int64_t c = 0; c < rows.columns; ++c) totals[c] = columns.log_of(c);
-}
-
-HWY_ATTR void log_across(const ScanRows& rows, void* totals) {
-  ScanRows some = rows;
-  for (std::int64_t c = 0; c < rows.columns; c += LogColumns::kMost) {
-    some.columns = std::min(LogColumns::kMost, rows.columns - c);
-    some.x = rows.x + c;
-    some.out = rows.out ? rows.out + c : nullptr;
-    auto* some_totals = static_cast<double*>(totals) + c;
-    rows.streams ? log_all<true>(some, some_totals) : log_all<false>(some, some_totals);
-  }
+HWY_ATTR void along(const ScanLine& line, double& total) {
+  constexpr auto kCached = Stores::cached, kStreamed = Stores::streamed;
+  const auto function =
+      line.reverse
+          ? (line.streams ? along_in<Step, true, kStreamed> : along_in<Step, true, kCached>)
+          : (line.streams ? along_in<Step, false, kStreamed> : along_in<Step, false, kCached>);
+  function(line, total);
 }
 
 const ScanOps* find_ops(ScanKind kind) {
@@ -507,7 +273,6 @@ const ScanOps* find_ops(ScanKind kind) {
   static constexpr ScanOps kProd{along<Multiplying>, across<WideTotals<Multiplying>>};
   static constexpr ScanOps kMax{nullptr, across<ExtremeTotals<Max>>};
   static constexpr ScanOps kMin{nullptr, across<ExtremeTotals<Min>>};
-  static constexpr ScanOps kLogAddExp{nullptr, log_across};
   switch (kind) {
     case ScanKind::sum:
       return &kSum;
@@ -518,7 +283,7 @@ const ScanOps* find_ops(ScanKind kind) {
     case ScanKind::min:
       return &kMin;
     case ScanKind::logaddexp:
-      return &kLogAddExp;
+      break;  // scan_logs.cpp has these
   }
   return nullptr;
 }
@@ -528,14 +293,11 @@ const ScanOps* find_ops(ScanKind kind) {
 const ScanOps* find_ops(ScanKind) {
   return nullptr;
 }
-bool log_sums(const float*, std::int64_t, bool, bool, double&, float*) {
-  return false;
-}
 
 #endif
 
 const ScanTable& scan_table() {
-  static constexpr ScanTable kTable{find_ops, log_sums};
+  static constexpr ScanTable kTable{find_ops};
   return kTable;
 }
 
@@ -552,12 +314,9 @@ const ScanTable& table() {
 }  // namespace
 
 const ScanOps* scan_ops(ScanKind kind) {
-  return table().ops(kind);
-}
-
-bool scan_log_sums(const float* x, std::int64_t n, bool reverse, bool exclusive, double& sum,
-                   float* out) {
-  return table().log_sums(x, n, reverse, exclusive, sum, out);
+  if (kind != ScanKind::logaddexp) return table().ops(kind);
+  static const ScanOps kLogs{nullptr, log_sums_across()};
+  return kLogs.across ? &kLogs : nullptr;
 }
 
 }  // namespace heddle::cpu

@@ -15,6 +15,15 @@ namespace heddle::cpu {
 /// Elements of a group that is scanned on its own.
 inline constexpr std::int64_t kScanGroup = 8;
 
+/// Some elements of a line that lie side by side.
+struct ScanLine {
+  const float* x;
+  float* out;  // null where only totals count; may be x
+  std::int64_t n;
+  bool reverse = false, exclusive = false;
+  bool streams = false;  // past the caches: `out` begins, or if it is reversed ends, a cache line
+};
+
 /// Some rows of lines that lie side by side.
 struct ScanRows {
   const float* x;
@@ -28,19 +37,19 @@ struct ScanRows {
 /// Totals are those of what came before, and become those of all: doubles, or floats for extremes;
 /// those of logaddexp are logarithms.
 struct ScanOps {
-  /// n elements of a line; `out` as in ScanRows. Null for extremes.
-  void (*along)(const float* x, std::int64_t n, bool reverse, bool exclusive, double& total,
-                float* out) = nullptr;
+  /// Null for extremes, and where only some elements are computed (see scan_log_sums).
+  void (*along)(const ScanLine& line, double& total) = nullptr;
   void (*across)(const ScanRows& rows, void* totals) = nullptr;
 };
 
 /// Null where isa() has no vectors for it.
 const ScanOps* scan_ops(ScanKind kind);
 
-/// One block (n <= kBlock) of a scan that adds up e^x: `sum` is the log of the sum so far. The
-/// results go to `out`, if that is not null. Within 2e-6 of the exact value, absolutely, or 1 ulp.
-/// False, and nothing is done, where the block's numbers are too far apart for that, or not finite.
-bool scan_log_sums(const float* x, std::int64_t n, bool reverse, bool exclusive, double& sum,
-                   float* out);
+/// A scan that adds up e^x: `logarithm` is that of the sum so far. Returns how many elements it
+/// did: all before some that are too far above the sum, or not finite, or huge, or the first that
+/// counts in an exclusive scan. Within 2e-6 of the exact value, absolutely, or 1 ulp.
+std::int64_t scan_log_sums(const ScanLine& line, double& logarithm);
+/// The same of lines side by side (ScanOps::across); null where isa() has no vectors for it.
+void (*log_sums_across())(const ScanRows& rows, void* totals);
 
 }  // namespace heddle::cpu

@@ -16,6 +16,12 @@ inline constexpr std::int64_t kStreamedBytes = std::int64_t{32} << 20;
 /// Elements that are computed before they are streamed: few enough for both to go on side by side.
 inline constexpr std::int64_t kStreamedAtOnce = 256;
 
+/// Elements between what is computed, to be streamed, and what is fetched meanwhile.
+inline constexpr std::int64_t kStreamedAhead = 4 * kStreamedAtOnce;
+
+/// How a function on arrays stores its results: past the caches, they must begin on a cache line.
+enum class Stores { cached, streamed };
+
 /// Its end comes after all stores that this thread streamed (RowOps::stream): others may read them
 /// then. A chunk of a parallel loop that streams has one.
 class StreamFence {

@@ -471,6 +471,15 @@ BlockFunction find(UnaryKind kind, DType dtype) {
   return {};
 }
 
+BlockFunction vectorised(UnaryKind kind, Stores stores) {
+  const FloatUnary common = float_unary(kind, stores);
+  const FloatUnary fast = common ? common : wide_unary(kind, stores);
+  if (!fast) return {};
+  return [fast](const void* const* in, void* out, std::int64_t n) {
+    fast(static_cast<const float*>(in[0]), static_cast<float*>(out), n);
+  };
+}
+
 bool gives_bool(UnaryKind kind) {
   return kind == UnaryKind::logical_not || kind == UnaryKind::isnan || kind == UnaryKind::isinf ||
          kind == UnaryKind::isfinite;
@@ -482,14 +491,13 @@ BlockFunction unary_block(UnaryKind kind, DType dtype, DType out) {
   if (dtype == DType::complex64 && out == DType::f32) return part_of_complex(kind);
   if (out != (gives_bool(kind) ? DType::bool_ : dtype)) return {};
   if (dtype == DType::f32) {
-    const FloatUnary common = float_unary(kind);
-    if (const FloatUnary fast = common ? common : wide_unary(kind)) {
-      return [fast](const void* const* in, void* to, std::int64_t n) {
-        fast(static_cast<const float*>(in[0]), static_cast<float*>(to), n);
-      };
-    }
+    if (BlockFunction fast = vectorised(kind, Stores::cached)) return fast;
   }
   return find(kind, dtype);
+}
+
+BlockFunction streamed_unary_block(UnaryKind kind) {
+  return vectorised(kind, Stores::streamed);
 }
 
 }  // namespace heddle::cpu

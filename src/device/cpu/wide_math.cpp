@@ -24,6 +24,8 @@ namespace heddle::cpu {
 struct WideTable {
   FloatUnary (*unary)(UnaryKind);
   FloatBinary (*binary)(BinaryKind);
+  FloatUnary (*streamed_unary)(UnaryKind);
+  FloatBinary (*streamed_binary)(BinaryKind);
 };
 }  // namespace heddle::cpu
 #endif
@@ -96,21 +98,26 @@ HWY_INLINE HWY_ATTR void store_rest(FloatVec v, float* out, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) out[i] = rest[i];
 }
 
-template <class Op>
+template <class Op, Stores kStores>
 HWY_NOINLINE HWY_ATTR void map_unary(const float* x, float* out, std::int64_t n) {
   const FloatTag d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(checked<Op>(hn::LoadU(d, x + i)), d, out + i);
+  for (; i + lanes <= n; i += lanes) {
+    fetch_ahead<kStores>(x, i);
+    put<kStores>(checked<Op>(hn::LoadU(d, x + i)), out + i);
+  }
   if (i < n) store_rest(checked<Op>(load_rest(x + i, n - i)), out + i, n - i);
 }
-template <class Op>
+template <class Op, Stores kStores>
 HWY_NOINLINE HWY_ATTR void map_binary(const float* a, const float* b, float* out, std::int64_t n) {
   const FloatTag d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   std::int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {
-    hn::StoreU(checked<Op>(hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, out + i);
+    fetch_ahead<kStores>(a, i);
+    fetch_ahead<kStores>(b, i);
+    put<kStores>(checked<Op>(hn::LoadU(d, a + i), hn::LoadU(d, b + i)), out + i);
   }
   if (i == n) return;
   const FloatVec rest = checked<Op>(load_rest(a + i, n - i), load_rest(b + i, n - i));
@@ -180,6 +187,7 @@ HWY_INLINE HWY_ATTR FloatVec erfinv(FloatVec x) {
   return hn::Mul(x, hn::IfThenElse(hn::Lt(w, constant(5.0f)), near_zero, near_one));
 }
 
+#if HWY_TARGET != HWY_AVX3
 /// Of x = 2^n m as scaled_about_one has it: n, and s = (m - 1) / (m + 1) in two parts.
 struct Artanh {
   FloatVec n, s, rest;
@@ -215,11 +223,6 @@ HWY_INLINE HWY_ATTR TwoFloats log2_in_two(FloatVec x) {
   return {rounded, hn::Sub(low, hn::Sub(rounded, sum))};
 }
 
-/// Exact for powers of two.
-HWY_INLINE HWY_ATTR FloatVec log2(FloatVec x) {
-  return log2_in_two(x).high;
-}
-
 // Below 0.75 a polynomial (an interpolation of (arcsinh(x)/x - 1) / x^2 in x^2, error 4e-9), above
 // it log(|x| + sqrt(x^2 + 1)).
 HWY_INLINE HWY_ATTR FloatVec arcsinh(FloatVec x) {
@@ -231,6 +234,21 @@ HWY_INLINE HWY_ATTR FloatVec arcsinh(FloatVec x) {
   const FloatVec other = hn::IfThenElse(hn::Lt(a, constant(1e9f)), root, a);  // not infinite
   const FloatVec large = hn::CopySign(log_of_normal(hn::Add(a, other)), x);
   return hn::IfThenElse(hn::Lt(a, constant(0.75f)), small, large);
+}
+
+HWY_INLINE HWY_ATTR FloatVec log1p(FloatVec x) {
+  return hn::Log1p(FloatTag(), x);
+}
+
+HWY_INLINE HWY_ATTR FloatVec expm1(FloatVec x) {
+  return hn::Expm1(FloatTag(), x);
+}
+#endif
+
+/// Exact for powers of two.
+HWY_INLINE HWY_ATTR FloatVec log2(FloatVec x) {
+  const TwoFloats logarithm = log2_in_two(x);
+  return hn::Add(logarithm.high, logarithm.low);
 }
 
 /// Where erf never comes to.
@@ -247,9 +265,10 @@ inline float inverse_at_end(float x) {
   }
 HEDDLE_WIDE_UNARY(log, log_of_normal(x), between(x, kSmallest, kLargest), std::log(x));
 HEDDLE_WIDE_UNARY(log2, log2(x), between(x, kSmallest, kLargest), std::log2(x));
-HEDDLE_WIDE_UNARY(log10, hn::Log10(FloatTag(), x), between(x, kSmallest, kLargest), std::log10(x));
-HEDDLE_WIDE_UNARY(log1p, hn::Log1p(FloatTag(), x), between(x, -0.999f, kLargest), std::log1p(x));
-HEDDLE_WIDE_UNARY(expm1, hn::Expm1(FloatTag(), x), between(x, -100.0f, 88.0f), std::expm1(x));
+HEDDLE_WIDE_UNARY(log10, hn::Mul(log_of_normal(x), constant(0.434294482f)),
+                  between(x, kSmallest, kLargest), std::log10(x));
+HEDDLE_WIDE_UNARY(log1p, log1p(x), between(x, -0.999f, 1e37f), std::log1p(x));
+HEDDLE_WIDE_UNARY(expm1, expm1(x), between(x, -100.0f, 88.0f), std::expm1(x));
 HEDDLE_WIDE_UNARY(sin, hn::Sin(FloatTag(), x), within(x, 39000.0f), std::sin(x));
 HEDDLE_WIDE_UNARY(cos, hn::Cos(FloatTag(), x), within(x, 39000.0f), std::cos(x));
 HEDDLE_WIDE_UNARY(tan, tan(x), within(x, 8192.0f), std::tan(x));
@@ -258,27 +277,34 @@ HEDDLE_WIDE_UNARY(cosh, cosh(x), within(x, 88.0f), std::cosh(x));
 HEDDLE_WIDE_UNARY(arcsin, hn::Asin(FloatTag(), x), within(x, 1.0f), std::asin(x));
 HEDDLE_WIDE_UNARY(arccos, hn::Acos(FloatTag(), x), within(x, 1.0f), std::acos(x));
 HEDDLE_WIDE_UNARY(arctan, hn::Atan(FloatTag(), x), hn::Eq(x, x), std::atan(x));
+HEDDLE_WIDE_UNARY(erfinv, erfinv(x), within(x, 0x1.fffffep-1f), inverse_at_end(x));
+#if HWY_TARGET != HWY_AVX3
 HEDDLE_WIDE_UNARY(arcsinh, arcsinh(x), within(x, 1e38f), std::asinh(x));
 HEDDLE_WIDE_UNARY(arccosh, hn::Acosh(FloatTag(), x), between(x, 1.0f, kLargest), std::acosh(x));
 HEDDLE_WIDE_UNARY(arctanh, hn::Atanh(FloatTag(), x), within(x, 0.999f), std::atanh(x));
-HEDDLE_WIDE_UNARY(erfinv, erfinv(x), within(x, 0x1.fffffep-1f), inverse_at_end(x));
+#endif
 #undef HEDDLE_WIDE_UNARY
 
-// ---- Exact ones: no range is left to the library
+// ---- No range is left to the library
 
-#define HEDDLE_EXACT_UNARY(NAME, EXPRESSION)                                                      \
+#define HEDDLE_WHOLE_UNARY(NAME, EXPRESSION)                                                      \
   struct NAME##_op {                                                                              \
     static HWY_INLINE HWY_ATTR FloatVec apply(FloatVec x) { return EXPRESSION; }                  \
     static HWY_INLINE HWY_ATTR Mask good(FloatVec) { return hn::FirstN(FloatTag(), kMostLanes); } \
     static float exact(float x) { return x; }                                                     \
   }
-HEDDLE_EXACT_UNARY(floor, hn::Floor(x));
-HEDDLE_EXACT_UNARY(ceil, hn::Ceil(x));
-HEDDLE_EXACT_UNARY(trunc, hn::Trunc(x));
-HEDDLE_EXACT_UNARY(round, hn::Round(x));
-HEDDLE_EXACT_UNARY(sign, hn::IfThenElse(hn::Or(hn::IsNaN(x), hn::Eq(x, constant(0.0f))), x,
+HEDDLE_WHOLE_UNARY(floor, hn::Floor(x));
+HEDDLE_WHOLE_UNARY(ceil, hn::Ceil(x));
+HEDDLE_WHOLE_UNARY(trunc, hn::Trunc(x));
+HEDDLE_WHOLE_UNARY(round, hn::Round(x));
+HEDDLE_WHOLE_UNARY(sign, hn::IfThenElse(hn::Or(hn::IsNaN(x), hn::Eq(x, constant(0.0f))), x,
                                         hn::CopySign(constant(1.0f), x)));
-#undef HEDDLE_EXACT_UNARY
+#if HWY_TARGET == HWY_AVX3
+HEDDLE_WHOLE_UNARY(arcsinh, arcsinh(x));
+HEDDLE_WHOLE_UNARY(arccosh, arccosh(x));
+HEDDLE_WHOLE_UNARY(arctanh, arctanh(x));
+#endif
+#undef HEDDLE_WHOLE_UNARY
 
 // ---- Of two arguments
 
@@ -328,13 +354,15 @@ struct floor_divide_op {
 // be 128; a negative base has a power where the exponent is whole. The polynomial is an
 // interpolation of 2^f for |f| <= 1/2, error 9e-9.
 struct power_op {
+  /// b times a logarithm, in two parts.
+  static HWY_INLINE HWY_ATTR TwoFloats exponent(TwoFloats logarithm, FloatVec b) {
+    const FloatVec product = hn::Mul(b, logarithm.high);
+    return {product, hn::MulAdd(b, logarithm.low, hn::MulSub(b, logarithm.high, product))};
+  }
   static HWY_INLINE HWY_ATTR FloatVec of_size(FloatVec size, FloatVec b) {
-    const TwoFloats logarithm = log2_in_two(size);
     // Bounds beyond which any power of another number than 1 overflows or vanishes.
     const FloatVec factor = hn::Min(hn::Max(b, constant(-1e12f)), constant(1e12f));
-    const FloatVec product = hn::Mul(factor, logarithm.high);
-    const FloatVec rest =
-        hn::MulAdd(factor, logarithm.low, hn::MulAdd(factor, logarithm.high, hn::Neg(product)));
+    const auto [product, rest] = exponent(log2_in_two(size), factor);
     const FloatVec bounded = hn::Min(hn::Max(product, constant(-200.0f)), constant(200.0f));
     const FloatVec one = constant(1.0f), low = hn::Min(hn::Max(rest, hn::Neg(one)), one);
 #if HWY_TARGET == HWY_AVX3
@@ -349,8 +377,15 @@ struct power_op {
 #endif
   }
   static HWY_INLINE HWY_ATTR FloatVec apply(FloatVec a, FloatVec b, Mask& good) {
+#if HWY_TARGET == HWY_AVX3
+    // Within bounds that leave nothing to bound: what of_size() gives, with less work.
+    const auto [product, rest] = exponent(log2_in_two(a), b);
+    good = hn::And(between(a, kSmallest, kLargest), within(product, 120.0f));
+    if (HWY_LIKELY(hn::AllTrue(FloatTag(), good))) return exp2_by_table(product, rest);
+#else
     good = hn::And(between(a, kSmallest, kLargest), within(b, kLargest));
     if (HWY_LIKELY(hn::AllTrue(FloatTag(), good))) return of_size(a, b);
+#endif
     return of_any(a, b, good);
   }
   /// Bases that are 0 or negative too.
@@ -412,11 +447,12 @@ struct logaddexp_op {
   static float exact(float a, float b) { return LogAddExp()(a, b); }
 };
 
+template <Stores kStores>
 FloatUnary find_unary(UnaryKind kind) {
   switch (kind) {
 #define HEDDLE_CASE(NAME) \
   case UnaryKind::NAME:   \
-    return map_unary<NAME##_op>
+    return map_unary<NAME##_op, kStores>
     HEDDLE_CASE(log);
     HEDDLE_CASE(log2);
     HEDDLE_CASE(log10);
@@ -445,18 +481,19 @@ FloatUnary find_unary(UnaryKind kind) {
   }
 }
 
+template <Stores kStores>
 FloatBinary find_binary(BinaryKind kind) {
   switch (kind) {
     case BinaryKind::floor_divide:
-      return map_binary<floor_divide_op>;
+      return map_binary<floor_divide_op, kStores>;
     case BinaryKind::remainder:
-      return map_binary<remainder_op>;
+      return map_binary<remainder_op, kStores>;
     case BinaryKind::power:
-      return map_binary<power_op>;
+      return map_binary<power_op, kStores>;
     case BinaryKind::arctan2:
-      return map_binary<arctan2_op>;
+      return map_binary<arctan2_op, kStores>;
     case BinaryKind::logaddexp:
-      return map_binary<logaddexp_op>;
+      return map_binary<logaddexp_op, kStores>;
     default:
       return nullptr;
   }
@@ -464,9 +501,11 @@ FloatBinary find_binary(BinaryKind kind) {
 
 #else
 
+template <Stores>
 FloatUnary find_unary(UnaryKind) {
   return nullptr;
 }
+template <Stores>
 FloatBinary find_binary(BinaryKind) {
   return nullptr;
 }
@@ -474,7 +513,8 @@ FloatBinary find_binary(BinaryKind) {
 #endif
 
 const WideTable& wide_table() {
-  static constexpr WideTable kTable{find_unary, find_binary};
+  static constexpr WideTable kTable{find_unary<Stores::cached>, find_binary<Stores::cached>,
+                                    find_unary<Stores::streamed>, find_binary<Stores::streamed>};
   return kTable;
 }
 
@@ -490,11 +530,11 @@ const WideTable& table() {
 }
 }  // namespace
 
-FloatUnary wide_unary(UnaryKind kind) {
-  return table().unary(kind);
+FloatUnary wide_unary(UnaryKind kind, Stores stores) {
+  return stores == Stores::streamed ? table().streamed_unary(kind) : table().unary(kind);
 }
-FloatBinary wide_binary(BinaryKind kind) {
-  return table().binary(kind);
+FloatBinary wide_binary(BinaryKind kind, Stores stores) {
+  return stores == Stores::streamed ? table().streamed_binary(kind) : table().binary(kind);
 }
 
 }  // namespace heddle::cpu

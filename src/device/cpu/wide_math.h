@@ -10,9 +10,9 @@ namespace heddle::cpu {
 
 /// Within 4 ulp of the exact value where that is a normal number. `out` may be `x`. Null for kinds
 /// that are not here.
-FloatUnary wide_unary(UnaryKind kind);
+FloatUnary wide_unary(UnaryKind kind, Stores stores = Stores::cached);
 
 /// The same; logaddexp is within 3e-7 where its logarithms cancel.
-FloatBinary wide_binary(BinaryKind kind);
+FloatBinary wide_binary(BinaryKind kind, Stores stores = Stores::cached);
 
 }  // namespace heddle::cpu
