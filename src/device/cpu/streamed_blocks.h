@@ -6,6 +6,7 @@
 #include "device/cpu/block_io.h"
 #include "device/cpu/kernel.h"
 #include "device/cpu/prefetch.h"
+#include "device/cpu/streaming.h"
 
 namespace heddle::cpu {
 
@@ -19,9 +20,8 @@ inline bool overwrites_input(const Launch& launch) {
 /// After n elements of `source` are read: asks for those that follow some blocks later.
 inline void fetch_ahead(const BlockSource& source, const std::byte* base, std::int64_t begin,
                         std::int64_t n) {
-  constexpr std::int64_t kAhead = 4 * kStreamedAtOnce;
   if (source.uniform() || !source.dense()) return;
-  const std::byte* next = source.at(base, begin + kAhead);
+  const std::byte* next = source.at(base, begin + kStreamedAhead);
   prefetch_later(next, source.at(next, n) - next);
 }
 
