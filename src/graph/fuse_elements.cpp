@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <ranges>
 
 #include "graph/fusion.h"
 #include "heddle/op_fused.h"
@@ -40,17 +41,20 @@ class Program {
  public:
   Program(const Fusion& fusion, NodeId root) : fusion_(fusion), root_(root), parts_{root} {}
 
-  /// Takes in, one by one, what only the program reads and has its shape.
+  /// Takes in, one by one, what has the program's shape and is read by the program only, or as well
+  /// computed again.
   void grow() {
     for (bool grown = true; grown && parts_.size() < kMostSteps;) {
       grown = false;
       for (const ValueId value : read()) {
         if (!may_join(value)) continue;
+        const bool is_repeated = !is_only_ours(value);
         parts_.push_back(value.node);
         if (!few_enough(read())) {
           parts_.pop_back();
           continue;
         }
+        if (is_repeated) repeated_.push_back(value.node);
         grown = true;
         break;
       }
@@ -104,16 +108,51 @@ class Program {
     const GraphNode& maker = fusion_.node(value.node);
     if (maker.dead || maker.pin != fusion_.node(root_).pin || !step_of(maker)) return false;
     if (maker.outputs[0].shape != fusion_.node(root_).outputs[0].shape) return false;
-    std::size_t here = 0;
+    const bool may = is_only_ours(value) || may_be_repeated(value);
+    return may && fusion_.can_read_later(value.node, root_);
+  }
+
+  /// Whether only parts read the value, none of which is done by others too.
+  bool is_only_ours(ValueId value) const {
+    std::size_t reads = 0;
     for (const NodeId part : parts_) {
-      here += static_cast<std::size_t>(std::ranges::count(fusion_.node(part).inputs, value));
+      const auto here =
+          static_cast<std::size_t>(std::ranges::count(fusion_.node(part).inputs, value));
+      if (here > 0 && std::ranges::count(repeated_, part) > 0) return false;
+      reads += here;
     }
-    return fusion_.uses(value) == here && fusion_.can_read_later(value.node, root_);
+    return reads == fusion_.uses(value);
+  }
+
+  /// A step with a number takes less time than to read its result: where all readers can do it
+  /// themselves, they shall.
+  bool may_be_repeated(ValueId value) const {
+    const GraphNode& maker = fusion_.node(value.node);
+    const auto* op = std::get_if<Binary>(&maker.op);
+    const bool is_quick = op && (op->kind == BinaryKind::add || op->kind == BinaryKind::subtract ||
+                                 op->kind == BinaryKind::multiply);
+    const auto is_number = [&](ValueId input) { return elements(fusion_.spec(input).shape) == 1; };
+    return is_quick && std::ranges::any_of(maker.inputs, is_number) && all_readers_may_join(value);
+  }
+
+  bool all_readers_may_join(ValueId value) const {
+    std::size_t found = 0;
+    for (NodeId id = value.node + 1; id < fusion_.size(); ++id) {
+      const GraphNode& reader = fusion_.node(id);
+      const auto reads = static_cast<std::size_t>(std::ranges::count(reader.inputs, value));
+      if (reader.dead || reads == 0) continue;
+      const bool may = step_of(reader) && reader.pin == fusion_.node(root_).pin &&
+                       reader.outputs[0].shape == fusion_.spec(value).shape;
+      if (!may) return false;
+      found += reads;
+    }
+    return found == fusion_.uses(value);
   }
 
   const Fusion& fusion_;
   const NodeId root_;
   std::vector<NodeId> parts_;
+  std::vector<NodeId> repeated_;  // those that others do as well
 };
 
 }  // namespace
@@ -127,8 +166,8 @@ void join_elements(Fusion& fusion, NodeId root) {
   const Fused fused{std::make_shared<const ElementProgram>(program.program(inputs))};
   if (!fusion.is_worthwhile(program.parts(), fused, inputs)) return;
   fusion.set(root, fused, inputs);
-  for (const NodeId part : program.parts()) {
-    if (part != root) fusion.drop(part);
+  for (const NodeId part : std::views::reverse(program.parts())) {
+    if (part != root && fusion.uses({part, 0}) == 0) fusion.drop(part);
   }
 }
 

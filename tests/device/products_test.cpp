@@ -70,6 +70,17 @@ TEST(Products, MatmulOfSingleRowsByColumns) {
   });
 }
 
+TEST(Products, MatmulOfLongRowsByColumns) {
+  Random random(4);
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    for (const std::int64_t k : {16384, 16385, 50000}) {
+      const std::vector<Tensor> operands{random_tensor(dtype, {3, 1, k}, random),
+                                         random_tensor(dtype, {k, 1}, random)};
+      expect_on_cpu(Matmul{}, operands, {4, 4e-3});
+    }
+  }
+}
+
 TEST(Products, LinearOfFloatWeights) {
   at_every_level([] {
     Random random(2);

@@ -62,6 +62,33 @@ TEST(FuseElements, WhatOthersReadStaysAValue) {
   EXPECT_THAT(e.kernels(shared * e.y + e.y), ElementsAre("exp", "fused"));
 }
 
+TEST(FuseElements, AStepWithANumberIsRepeatedByEachReader) {
+  Elements e;
+  const Array shared = e.x * 2.0f;
+  e.builder.output("one", exp(shared));
+  e.builder.output("other", shared * e.y);
+  const Graph graph = e.fused();
+  EXPECT_THAT(kernels_of(graph), ElementsAre("fused", "fused"));
+  EXPECT_EQ(program_of(graph), "v2 = multiply(v0, v1); v3 = exp(v2)");
+}
+
+TEST(FuseElements, WhatItIsMadeOfIsNot) {
+  Elements e;
+  const Array shared = (e.x + e.y) * 2.0f;
+  e.builder.output("one", exp(shared));
+  e.builder.output("other", shared - e.y);
+  EXPECT_THAT(kernels_of(e.fused()), ElementsAre("add", "fused", "fused"));
+}
+
+TEST(FuseElements, ButNotWhereAnythingElseReadsItsResult) {
+  Elements e;
+  const Array reduced = e.x * 2.0f, seen = e.y * 2.0f;
+  e.builder.output("sum", sum(reduced));
+  e.builder.output("seen", seen);
+  EXPECT_THAT(e.kernels(exp(reduced) + seen),
+              testing::UnorderedElementsAre("multiply", "multiply", "reduce", "fused"));
+}
+
 TEST(FuseElements, ConditionsAndCastsJoin) {
   Elements e;
   EXPECT_THAT(e.kernels(where(e.x < e.y, astype(astype(e.x, DType::i32), DType::f32), e.y)),

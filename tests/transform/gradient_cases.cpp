@@ -346,6 +346,11 @@ void add_products(Cases& c) {
   c.some("matmul", product, {c.array({3, 4}), c.array({4, 2})});
   c.some("matmul_batch", product, {c.array({2, 1, 3, 4}), c.array({5, 4, 2})});
   c.some("matmul_vectors", product, {c.array({4}), c.array({4})});
+  const auto by_transposed = [](const std::vector<Array>& in) {
+    return matmul(in[0], swapaxes(in[1], 0, 1));
+  };
+  c.some("matmul_by_transposed", by_transposed, {c.array({2, 3, 4}), c.array({5, 4})});
+  c.some("matmul_rows_by_transposed", by_transposed, {c.array({3, 4}), c.array({5, 4})});
   c.some("matmul_vector", product, {c.array({3, 4}), c.array({4})});
   c.f32("linear", [](const auto& in) { return linear(in[0], in[1]); },
         {c.array({2, 3, 4}), c.array({5, 4})});
