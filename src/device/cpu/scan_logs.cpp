@@ -214,7 +214,7 @@ struct LogLine {
     }
     if (out) put_logs<kVectors, kStores>(prefix.sums, prefix.last, out);
     sum.sum += static_cast<double>(prefix.last);
-    if (sum.grown > kMostGrown) take_anew();
+    if (HWY_UNLIKELY(sum.grown > kMostGrown)) take_anew();
     return true;
   }
 
@@ -270,9 +270,7 @@ HWY_INLINE HWY_ATTR std::int64_t add_vectors(const ScanLine& line, std::int64_t 
     prefetch_later(line.x + (kReverse ? at - kStreamedAhead : at + kStreamedAhead), 4 * kStep);
     float* out = line.out ? line.out + at : nullptr;
     if (!logs.template add<kVectors, kStores>(now, line.x + at, out)) break;
-    if (HWY_UNLIKELY(logs.sum.shift != shift) && i + 2 * kStep <= line.n) {
-      prefix = logs.template prefix_of<kVectors>(line.x + place(i + kStep));
-    }
+    if (HWY_UNLIKELY(logs.sum.shift != shift)) return i + kStep;
   }
   return i;
 }
@@ -284,8 +282,12 @@ HWY_NOINLINE HWY_ATTR std::int64_t log_line(const ScanLine& line, double& logari
   if (!begin_sum(first, line.exclusive, logarithm, logs.sum)) return 0;
   logs.steps = lane_steps();
   logs.exclusive = line.exclusive;
-  std::int64_t i = add_vectors<4, kReverse, kStores>(line, 0, logs);
-  i = add_vectors<1, kReverse, kStores>(line, i, logs);
+  std::int64_t i = 0, begin = 0;
+  do {
+    begin = i;
+    i = add_vectors<4, kReverse, kStores>(line, i, logs);
+    if (i == begin) i = add_vectors<1, kReverse, kStores>(line, i, logs);
+  } while (i > begin);
   const std::int64_t rest = line.n - i;
   if (rest > 0 && rest < kFloats) {
     const std::int64_t at = kReverse ? 0 : i, from = kReverse ? kFloats - rest : 0;
@@ -313,7 +315,6 @@ HWY_ATTR std::int64_t log_along(const ScanLine& line, double& logarithm) {
 
 // ---- Across
 
-/// The state of a vector of columns.
 struct LogState {
   FloatVec shift;
   Wide sum, log;
@@ -378,7 +379,6 @@ inline void log_column(const float* x, std::int64_t apart, std::int64_t count, c
   columns.set(c, sum);
 }
 
-/// Prefix sums of the rows' terms.
 template <int kRows>
 HWY_INLINE HWY_ATTR Vectors<kRows> tile_of(const FloatVec (&x)[kRows], FloatVec shift) {
   Vectors<kRows> tile;
@@ -389,7 +389,6 @@ HWY_INLINE HWY_ATTR Vectors<kRows> tile_of(const FloatVec (&x)[kRows], FloatVec 
   return tile;
 }
 
-/// Stores a row of results: `log` is what joined the logarithm.
 template <Stores kStores>
 HWY_INLINE HWY_ATTR void put_row(FloatVec log, Base base, const ScanRows& rows, std::int64_t r,
                                  std::int64_t c) {
@@ -424,7 +423,6 @@ HWY_INLINE HWY_ATTR void shift_anew(LogState& state) {
   const FloatVec shift = narrowed({hn::Mul(state.log.low, unit), hn::Mul(state.log.high, unit)});
   const auto is_usual = hn::And(holds, hn::Le(hn::Abs(shift), constant(kMostLog)));
   state.shift = hn::IfThenElse(is_usual, shift, state.shift);
-  // Of 0 or 1, which are exact in both.
   const Wide choice = widened(hn::IfThenElse(is_usual, constant(1.0f), hn::Zero(df)));
   const Wide place = natural(state.shift);
   const auto anew = [&](DoubleVec which, DoubleVec log, DoubleVec from, DoubleVec sum) HWY_ATTR {
