@@ -85,6 +85,49 @@ TEST(Scan, NanAndInfinitiesStay) {
   }
 }
 
+/// Numbers of which later ones are now and then far above or below the sum, infinite or huge.
+std::vector<double> far_apart(int kind, std::int64_t n, Random& random) {
+  std::uniform_real_distribution<float> about(-2, 2);
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const float x = about(random);
+    const bool now_and_then = random() % 23 == 0;
+    const float jump = now_and_then ? 15 : 0, leap = now_and_then ? 90 : 0;
+    const auto step = static_cast<float>(i);
+    const float choices[] = {x + jump,     x - leap,      x + leap,
+                             step * 3 + x, -step / 8 + x, now_and_then || i < 20 ? -INFINITY : x,
+                             2e6f + x,     x + 3e4f,      i == n / 2 ? 1e30f : x};
+    values.push_back(static_cast<double>(choices[kind]));
+  }
+  return values;
+}
+
+TEST(Scan, LogSumsOfNumbersFarApart) {
+  at_every_level([] {
+    Random random(6);
+    for (int kind = 0; kind < 9; ++kind) {
+      for (const Shape& shape : {Shape{1, 700}, Shape{3, 77}, Shape{77, 45}}) {
+        const std::int64_t n = shape[0] * shape[1];
+        const std::int64_t axis = shape[0] == 77 ? 0 : 1;
+        std::vector<double> values = far_apart(kind, n, random);
+        if (axis == 0) {  // along the axis, as they come
+          const std::vector<double> lines = values;
+          for (std::int64_t i = 0; i < n; ++i) {
+            values[static_cast<std::size_t>(i)] =
+                lines[static_cast<std::size_t>(i % 45 * 77 + i / 45)];
+          }
+        }
+        const Tensor x = tensor_of(DType::f32, shape, values);
+        for (const bool reverse : {false, true}) {
+          for (const bool exclusive : {false, true}) {
+            expect_on_cpu(Scan{ScanKind::logaddexp, axis, reverse, exclusive}, {x}, {1.3, 2.5e-6});
+          }
+        }
+      }
+    }
+  });
+}
+
 TEST(Scan, RowsAlone) {
   Random random(3);
   for (const ScanKind kind : kScans) {

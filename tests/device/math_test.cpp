@@ -1,9 +1,12 @@
 // How far the vectorised functions are from the exact value, over their whole domain.
+#include <bit>
 #include <cmath>
 #include <memory>
+#include <string_view>
 
 #include "device/cpu/convert.h"
 #include "device/cpu/math_ops.h"
+#include "device/cpu/wide_math.h"
 #include "device/cpu_levels.h"
 
 namespace heddle::test {
@@ -76,6 +79,88 @@ TEST(Math, TheSameWhereverItStands) {
         ASSERT_TRUE(std::equal(some.begin(), some.end(), all.begin() + static_cast<long>(begin)))
             << to_string(claim.kind) << " from " << begin;
       }
+    }
+  });
+}
+
+// ---- Streamed, or among others
+
+/// What functions treat in other ways, among what they treat alike.
+std::vector<float> mixed() {
+  std::vector<float> xs = {0.0f,  -0.0f, 1e-40f, 1e-20f,  0.3f,  -0.3f,    1,        -1,  2,
+                           -4.9f, -5.1f, -13,    -60,     14.9f, 15.1f,    16,       -16, 100,
+                           -300,  1e9f,  -1e10f, 3.3e38f, NAN,   INFINITY, -INFINITY};
+  for (int i = 0; i < 300; ++i) xs.push_back(std::sin(static_cast<float>(i * i)) * 3);
+  for (std::size_t i = 0; i < 25; ++i) xs.push_back(xs[i * 7 % 25]);
+  return xs;
+}
+
+bool same_bits(const float* a, const float* b, std::size_t n) {
+  return std::equal(a, a + n, b, [](float x, float y) {
+    return (std::isnan(x) && std::isnan(y)) || std::bit_cast<int>(x) == std::bit_cast<int>(y);
+  });
+}
+
+TEST(Math, StreamedOrAloneTheBitsAreTheSame) {
+  at_every_level([] {
+    const std::vector<float> xs = mixed();
+    const auto n = static_cast<std::int64_t>(xs.size());
+    struct alignas(64) Results {
+      float y[512];
+    };
+    for (int kind = 0; kind <= static_cast<int>(UnaryKind::arctanh); ++kind) {
+      const auto unary = static_cast<UnaryKind>(kind);
+      const auto find = [&](cpu::Stores stores) {
+        const cpu::FloatUnary common = cpu::float_unary(unary, stores);
+        return common ? common : cpu::wide_unary(unary, stores);
+      };
+      const cpu::FloatUnary f = find(cpu::Stores::cached);
+      ASSERT_EQ(f == nullptr, find(cpu::Stores::streamed) == nullptr);
+      if (!f) continue;
+      Results all, streamed;
+      f(xs.data(), all.y, n);
+      {
+        const cpu::StreamFence fence;
+        find(cpu::Stores::streamed)(xs.data(), streamed.y, n);
+      }
+      EXPECT_TRUE(same_bits(all.y, streamed.y, xs.size())) << to_string(unary);
+      for (std::size_t i = 0; i < xs.size(); ++i) {
+        float alone = 0;
+        f(&xs[i], &alone, 1);
+        EXPECT_TRUE(same_bits(&alone, all.y + i, 1)) << to_string(unary) << " of " << xs[i];
+      }
+    }
+  });
+}
+
+TEST(Math, PairsStreamedOrAloneHaveTheSameBits) {
+  at_every_level([] {
+    const std::vector<float> a = mixed(), b(a.rbegin(), a.rend());
+    const auto n = static_cast<std::int64_t>(a.size());
+    alignas(64) float all[512], streamed[512];
+    const auto check = [&](cpu::FloatBinary cached, cpu::FloatBinary past, std::string_view name) {
+      ASSERT_EQ(cached == nullptr, past == nullptr);
+      if (!cached) return;
+      cached(a.data(), b.data(), all, n);
+      {
+        const cpu::StreamFence fence;
+        past(a.data(), b.data(), streamed, n);
+      }
+      EXPECT_TRUE(same_bits(all, streamed, a.size())) << name;
+      for (std::size_t i = 0; i < a.size(); ++i) {
+        float alone = 0;
+        cached(&a[i], &b[i], &alone, 1);
+        EXPECT_TRUE(same_bits(&alone, all + i, 1)) << name << " of " << a[i] << ", " << b[i];
+      }
+    };
+    constexpr cpu::Stores kPast = cpu::Stores::streamed;
+    for (int kind = 0; kind <= static_cast<int>(BinaryKind::logical_or); ++kind) {
+      const auto binary = static_cast<BinaryKind>(kind);
+      check(cpu::float_binary(binary), cpu::float_binary(binary, kPast), to_string(binary));
+      check(cpu::wide_binary(binary), cpu::wide_binary(binary, kPast), to_string(binary));
+    }
+    for (const UnaryKind kind : {UnaryKind::silu, UnaryKind::gelu, UnaryKind::gelu_tanh}) {
+      check(cpu::float_gated(kind), cpu::float_gated(kind, kPast), to_string(kind));
     }
   });
 }

@@ -31,9 +31,9 @@ HWY_INLINE HWY_ATTR FloatVec look_up(const float (&table)[32], IntVec index) {
 
 // ---- Powers
 
-/// e^x = 2^floor(y) root (1 + p).
+/// e^x = 2^floor(y) root e^r.
 struct PowerParts {
-  FloatVec y, root, p;
+  FloatVec y, root, r;
 };
 /// Of x + rest for |x| < 10^4 and a small rest: 2^y e^r with y a multiple of 1/16, whose fraction
 /// the low bits of its sum with 1.5 * 2^19 say, and |r| <= ln(2)/32. NaN stays.
@@ -45,8 +45,7 @@ HWY_INLINE HWY_ATTR PowerParts power_parts(FloatVec x, Rest... rest) {
   const FloatVec y = hn::Sub(shifted, shift);
   FloatVec r = hn::Add(less_ln2(x, y), look_up(kRootsOfTwoRest, index));
   ((r = hn::Add(r, rest)), ...);
-  const FloatVec p = hn::MulAdd(hn::Mul(r, r), polynomial(r, 0.5f, 0.166666672f), r);
-  return {y, look_up(kRootsOfTwo, index), p};
+  return {y, look_up(kRootsOfTwo, index), r};
 }
 /// 2^floor(y) x.
 HWY_INLINE HWY_ATTR FloatVec scaled(FloatVec x, FloatVec y) {
@@ -55,7 +54,8 @@ HWY_INLINE HWY_ATTR FloatVec scaled(FloatVec x, FloatVec y) {
 
 template <class... Rest>
 HWY_INLINE HWY_ATTR FloatVec exp_by_table(FloatVec x, Rest... rest) {
-  const auto [y, root, p] = power_parts(x, rest...);
+  const auto [y, root, r] = power_parts(x, rest...);
+  const FloatVec p = hn::MulAdd(hn::Mul(r, r), polynomial(r, 0.5f, 0.166666672f), r);
   return scaled(hn::MulAdd(root, p, root), y);
 }
 
@@ -81,9 +81,11 @@ HWY_INLINE HWY_ATTR FloatVec exp_below_88(FloatVec x) {
   return exp_by_table(hn::Max(constant(-105.0f), x));
 }
 
-/// e^x - 1 for x <= 88: about 0, where the root is 1, what is left is p.
+/// e^x - 1 for x <= 88: about 0, where the root is 1, what is left is e^r - 1.
 HWY_INLINE HWY_ATTR FloatVec expm1(FloatVec x) {
-  const auto [y, root, p] = power_parts(hn::Max(constant(-105.0f), x));
+  const auto [y, root, r] = power_parts(hn::Max(constant(-105.0f), x));
+  const FloatVec terms = polynomial(r, 0.5f, 0.166666672f, 0.0416666679f);
+  const FloatVec p = hn::MulAdd(hn::Mul(r, r), terms, r);
   const FloatVec power = scaled(root, y);
   return hn::CopySign(hn::MulAdd(power, p, hn::Sub(power, constant(1.0f))), x);  // -0 too
 }

@@ -3,7 +3,8 @@
 // A sum is kept as T e^s, T in double, and its logarithm L beside it. Terms come in tiles: prefix
 // sums p of a tile's terms are floats, and the results are L + log(1 + p / T). Where p / T is
 // small, as it is once a line has run for a while, that takes no look-up, and all is well with the
-// terms too. L grows by the last of these logarithms, whose errors are parts of what it grows by.
+// terms too. L grows by the last of these logarithms, whose errors are parts of what it grows by,
+// and now and then is taken of T again.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -39,7 +40,9 @@ namespace heddle::cpu::HWY_NAMESPACE {
 
 /// How far a number may be above s: logarithms of e^16 have an error of 1e-6 in float.
 constexpr float kFurthest = 16 * kTermUnit;
-constexpr float kSmall = 0.25f, kLarge = 4;
+constexpr float kSmall = 0.25f;
+/// How far a logarithm may grow by parts before it is taken of the sum again.
+constexpr double kMostGrown = 0.5;
 /// Logarithms of this size and their differences are floats with an error that does not count.
 constexpr float kMostLog = 1e6f;
 
@@ -53,6 +56,14 @@ inline float shift_for(double logarithm) {
 /// e^x, which usually is about 1.
 inline double exp_of_rest(double x) {
   return std::fabs(x) < 1e-4 ? 1 + x + x * x / 2 : std::exp(x);
+}
+
+/// A logarithm of sums in two parts, so that a result is rounded once.
+struct Base {
+  FloatVec high, low;
+};
+HWY_INLINE HWY_ATTR FloatVec joined(Base base, FloatVec log) {
+  return hn::Add(base.high, hn::Add(base.low, log));
 }
 
 /// log(1 + r) for 0 <= r <= kSmall: a fit with an error of 1e-8 of r.
@@ -95,6 +106,7 @@ HWY_INLINE HWY_ATTR LaneSteps lane_steps() {
 /// The sum of what came before, and what it is counted from.
 struct LogSum {
   double log, sum;
+  double grown = 0;
   float shift;
 };
 
@@ -122,21 +134,21 @@ HWY_INLINE HWY_ATTR FloatVec add_up(Vectors<kVectors>& terms, const LaneSteps& s
   return last;
 }
 
-/// Prefix sums become what joins the logarithm so far when they join the sum. Returns the last one.
+/// Prefix sums become what joins the logarithm so far when they join the sum. Returns the last one
+/// of them, or more than kMostGrown.
 template <int kVectors>
 HWY_INLINE HWY_ATTR double take_logs(Vectors<kVectors>& sums, float last, const LogSum& so_far,
                                      const LaneSteps& steps) {
   const float inverse = 1 / static_cast<float>(so_far.sum);
   const FloatVec inverses = constant(inverse), one = constant(1.0f);
-  if (HWY_LIKELY(last * inverse <= kSmall)) {
-    for (FloatVec& v : sums.v) v = log1p_of_part(hn::Mul(v, inverses));
-  } else if (so_far.sum > 0) {
-    for (FloatVec& v : sums.v) v = log_of_normal(hn::MulAdd(v, inverses, one));
-    if (last * inverse > kLarge) return std::log1p(static_cast<double>(last) / so_far.sum);
-  } else {
-    for (FloatVec& v : sums.v) v = log_of_normal(v);
-    return std::log(static_cast<double>(last));
+  if (HWY_UNLIKELY(!(last * inverse <= kSmall))) {
+    const bool starts = so_far.sum == 0;
+    for (FloatVec& v : sums.v) {
+      v = log_of_normal(starts ? v : hn::MulAdd(v, inverses, one));
+    }
+    return 1;
   }
+  for (FloatVec& v : sums.v) v = log1p_of_part(hn::Mul(v, inverses));
   const FloatVec log = hn::TableLookupLanes(sums.v[kVectors - 1], steps.last);
   return static_cast<double>(hn::GetLane(log));
 }
@@ -202,15 +214,31 @@ struct LogLine {
     }
     if (out) put_logs<kVectors, kStores>(prefix.sums, prefix.last, out);
     sum.sum += static_cast<double>(prefix.last);
+    if (HWY_UNLIKELY(sum.grown > kMostGrown)) take_anew();
     return true;
   }
 
  private:
+  /// The logarithm of the sum, which is counted from there once it is large, so that exponents of
+  /// what counts in it are small.
+  void take_anew() {
+    constexpr double kLarge = 64;
+    sum.log = natural(sum.shift) + std::log(sum.sum);
+    sum.grown = 0;
+    if (sum.sum < kLarge) return;
+    sum.shift = shift_for(sum.log);
+    sum.sum = exp_of_rest(sum.log - natural(sum.shift));
+  }
+
   template <int kVectors, Stores kStores>
   HWY_INLINE HWY_ATTR void put_logs(Vectors<kVectors>& some, float last, float* out) {
     const FloatTag d;
-    const FloatVec base = constant(static_cast<float>(sum.log));
-    sum.log += take_logs(some, last, sum, steps);
+    const auto high = static_cast<float>(sum.log);
+    const auto low = static_cast<float>(sum.log - static_cast<double>(high));
+    const Base base{constant(high), constant(low)};
+    const double growth = take_logs(some, last, sum, steps);
+    sum.log += growth;
+    sum.grown += growth;
     FloatVec before = hn::Zero(d);
     for (int k = 0; k < kVectors; ++k) {
       FloatVec log = some.v[k];
@@ -218,7 +246,7 @@ struct LogLine {
         log = hn::IfThenElse(hn::FirstN(d, 1), before, hn::TableLookupLanes(log, steps.before));
         before = hn::TableLookupLanes(some.v[k], steps.last);
       }
-      put<kStores>(ordered(hn::Add(log, base)), out + place_of<kVectors>(k));
+      put<kStores>(ordered(joined(base, log)), out + place_of<kVectors>(k));
     }
   }
 };
@@ -235,12 +263,14 @@ HWY_INLINE HWY_ATTR std::int64_t add_vectors(const ScanLine& line, std::int64_t 
   for (; i + kStep <= line.n; i += kStep) {
     const std::int64_t at = place(i);
     const auto now = prefix;
+    const float shift = logs.sum.shift;
     if (i + 2 * kStep <= line.n) {
       prefix = logs.template prefix_of<kVectors>(line.x + place(i + kStep));
     }
     prefetch_later(line.x + (kReverse ? at - kStreamedAhead : at + kStreamedAhead), 4 * kStep);
     float* out = line.out ? line.out + at : nullptr;
     if (!logs.template add<kVectors, kStores>(now, line.x + at, out)) break;
+    if (HWY_UNLIKELY(logs.sum.shift != shift)) return i + kStep;
   }
   return i;
 }
@@ -252,8 +282,12 @@ HWY_NOINLINE HWY_ATTR std::int64_t log_line(const ScanLine& line, double& logari
   if (!begin_sum(first, line.exclusive, logarithm, logs.sum)) return 0;
   logs.steps = lane_steps();
   logs.exclusive = line.exclusive;
-  std::int64_t i = add_vectors<4, kReverse, kStores>(line, 0, logs);
-  i = add_vectors<1, kReverse, kStores>(line, i, logs);
+  std::int64_t i = 0, begin = 0;
+  do {
+    begin = i;
+    i = add_vectors<4, kReverse, kStores>(line, i, logs);
+    if (i == begin) i = add_vectors<1, kReverse, kStores>(line, i, logs);
+  } while (i > begin);
   const std::int64_t rest = line.n - i;
   if (rest > 0 && rest < kFloats) {
     const std::int64_t at = kReverse ? 0 : i, from = kReverse ? kFloats - rest : 0;
@@ -281,7 +315,6 @@ HWY_ATTR std::int64_t log_along(const ScanLine& line, double& logarithm) {
 
 // ---- Across
 
-/// The state of a vector of columns.
 struct LogState {
   FloatVec shift;
   Wide sum, log;
@@ -322,6 +355,11 @@ HWY_INLINE HWY_ATTR Wide natural(FloatVec shift) {
   const Wide wide = widened(shift);
   return {hn::Mul(wide.low, inverse), hn::Mul(wide.high, inverse)};
 }
+HWY_INLINE HWY_ATTR Base base_of(Wide log) {
+  const FloatVec high = narrowed(log);
+  const Wide wide = widened(high);
+  return {high, narrowed({hn::Sub(log.low, wide.low), hn::Sub(log.high, wide.high)})};
+}
 HWY_INLINE HWY_ATTR Wide log_of(Wide x) {
   const DoubleTag d;
   return {hn::Log(d, x.low), hn::Log(d, x.high)};
@@ -341,26 +379,20 @@ inline void log_column(const float* x, std::int64_t apart, std::int64_t count, c
   columns.set(c, sum);
 }
 
-/// Prefix sums of the rows' terms.
 template <int kRows>
-struct Tile {
-  FloatVec sums[kRows];
-};
-template <int kRows>
-HWY_INLINE HWY_ATTR Tile<kRows> tile_of(const FloatVec (&x)[kRows], FloatVec shift) {
-  Tile<kRows> tile;
+HWY_INLINE HWY_ATTR Vectors<kRows> tile_of(const FloatVec (&x)[kRows], FloatVec shift) {
+  Vectors<kRows> tile;
   for (int r = 0; r < kRows; ++r) {
     const FloatVec term = term_of(term_exponent(x[r], shift));
-    tile.sums[r] = r == 0 ? term : hn::Add(tile.sums[r - 1], term);
+    tile.v[r] = r == 0 ? term : hn::Add(tile.v[r - 1], term);
   }
   return tile;
 }
 
-/// Stores a row of results: `log` is what joined the logarithm.
 template <Stores kStores>
-HWY_INLINE HWY_ATTR void put_row(FloatVec log, FloatVec base, const ScanRows& rows, std::int64_t r,
+HWY_INLINE HWY_ATTR void put_row(FloatVec log, Base base, const ScanRows& rows, std::int64_t r,
                                  std::int64_t c) {
-  put<kStores>(hn::Add(base, log), rows.out + r * rows.apart + c);
+  put<kStores>(joined(base, log), rows.out + r * rows.apart + c);
 }
 
 /// The columns that may be counted from the state's shift, or from their first number, which then
@@ -391,7 +423,6 @@ HWY_INLINE HWY_ATTR void shift_anew(LogState& state) {
   const FloatVec shift = narrowed({hn::Mul(state.log.low, unit), hn::Mul(state.log.high, unit)});
   const auto is_usual = hn::And(holds, hn::Le(hn::Abs(shift), constant(kMostLog)));
   state.shift = hn::IfThenElse(is_usual, shift, state.shift);
-  // Of 0 or 1, which are exact in both.
   const Wide choice = widened(hn::IfThenElse(is_usual, constant(1.0f), hn::Zero(df)));
   const Wide place = natural(state.shift);
   const auto anew = [&](DoubleVec which, DoubleVec log, DoubleVec from, DoubleVec sum) HWY_ATTR {
@@ -399,6 +430,22 @@ HWY_INLINE HWY_ATTR void shift_anew(LogState& state) {
   };
   state.sum = {anew(choice.low, state.log.low, place.low, state.sum.low),
                anew(choice.high, state.log.high, place.high, state.sum.high)};
+}
+
+/// Logarithms of the sums, where there are any, which are then counted from there.
+HWY_INLINE HWY_ATTR void take_anew(LogState& state) {
+  const DoubleVec zero = hn::Zero(DoubleTag());
+  const Wide log = sum_of(natural(state.shift), log_of(state.sum));
+  state.log = {hn::IfThenElse(hn::Gt(state.sum.low, zero), log.low, state.log.low),
+               hn::IfThenElse(hn::Gt(state.sum.high, zero), log.high, state.log.high)};
+  shift_anew(state);
+}
+HWY_NOINLINE HWY_ATTR void take_all_anew(std::int64_t count, LogColumns& columns) {
+  for (std::int64_t c = 0; c + kFloats <= count; c += kFloats) {
+    LogState state = load_state(columns, c);
+    take_anew(state);
+    store_state(state, c, columns);
+  }
 }
 
 /// Columns [c, c + kFloats) that are not near, from what they were before these rows.
@@ -434,20 +481,22 @@ HWY_NOINLINE HWY_ATTR void log_unusual(const FloatVec (&x)[kRows], const ScanRow
     shift_anew(state);
     near = near_columns<kRows>(x, rows.exclusive, state);
   }
-  const Tile<kRows> tile = tile_of<kRows>(x, state.shift);
+  const Vectors<kRows> tile = tile_of<kRows>(x, state.shift);
   const FloatVec sum = narrowed(state.sum);
   const auto starts = hn::Eq(sum, hn::Zero(d));
   const FloatVec inverse = hn::IfThenElse(starts, constant(1.0f), hn::Div(constant(1.0f), sum));
   const FloatVec one = hn::IfThenElse(starts, hn::Zero(d), constant(1.0f));
-  const FloatVec base = hn::IfThenElse(starts, narrowed(natural(state.shift)), narrowed(state.log));
+  const Base from_shift = base_of(natural(state.shift)), from_sum = base_of(state.log);
+  const Base base{hn::IfThenElse(starts, from_shift.high, from_sum.high),
+                  hn::IfThenElse(starts, from_shift.low, from_sum.low)};
   FloatVec previous = hn::Zero(d);
   for (int r = 0; rows.out && r < kRows; ++r) {
-    const FloatVec log = log_of_normal(hn::MulAdd(tile.sums[r], inverse, one));
+    const FloatVec log = log_of_normal(hn::MulAdd(tile.v[r], inverse, one));
     put_row<kStores>(rows.exclusive ? previous : log, base, rows, first + r, c);
     previous = log;
   }
-  state.sum = sum_of(state.sum, widened(tile.sums[kRows - 1]));
-  state.log = sum_of(natural(state.shift), log_of(state.sum));
+  state.sum = sum_of(state.sum, widened(tile.v[kRows - 1]));
+  take_anew(state);
   store_state(state, c, columns);
   if (!hn::AllTrue(d, near)) log_far_columns<kRows>(x, near, before, rows, first, c, columns);
 }
@@ -465,21 +514,21 @@ HWY_INLINE HWY_ATTR void log_some(const ScanRows& rows, std::int64_t first, LogC
       x[r] = hn::LoadU(d, at);
     }
     LogState state = load_state(columns, c);
-    const Tile<kRows> tile = tile_of<kRows>(x, state.shift);
+    const Vectors<kRows> tile = tile_of<kRows>(x, state.shift);
     const FloatVec inverse = hn::Div(constant(1.0f), narrowed(state.sum));
-    const auto is_small = hn::Le(hn::Mul(tile.sums[kRows - 1], inverse), constant(kSmall));
+    const auto is_small = hn::Le(hn::Mul(tile.v[kRows - 1], inverse), constant(kSmall));
     if (HWY_UNLIKELY(!hn::AllTrue(d, is_small))) {
       log_unusual<kRows, kStores>(x, rows, first, c, columns);
       continue;
     }
-    const FloatVec base = narrowed(state.log);
+    const Base base = base_of(state.log);
     FloatVec log = hn::Zero(d);
     for (int r = 0; r < kRows; ++r) {
       const FloatVec previous = log;
-      log = log1p_of_part(hn::Mul(tile.sums[r], inverse));
+      log = log1p_of_part(hn::Mul(tile.v[r], inverse));
       if (rows.out) put_row<kStores>(rows.exclusive ? previous : log, base, rows, first + r, c);
     }
-    state.sum = sum_of(state.sum, widened(tile.sums[kRows - 1]));
+    state.sum = sum_of(state.sum, widened(tile.v[kRows - 1]));
     state.log = sum_of(state.log, widened(log));
     store_state(state, c, columns);
   }
@@ -490,11 +539,14 @@ HWY_INLINE HWY_ATTR void log_some(const ScanRows& rows, std::int64_t first, LogC
 
 template <Stores kStores>
 HWY_NOINLINE HWY_ATTR void log_all(const ScanRows& rows, double* totals) {
-  constexpr int kAtOnce = 8;
+  constexpr int kAtOnce = 8, kAnew = 256;
   LogColumns columns;
   for (std::int64_t c = 0; c < rows.columns; ++c) columns.set(c, totals[c]);
   std::int64_t r = 0;
-  for (; r + kAtOnce <= rows.rows; r += kAtOnce) log_some<kAtOnce, kStores>(rows, r, columns);
+  for (; r + kAtOnce <= rows.rows; r += kAtOnce) {
+    log_some<kAtOnce, kStores>(rows, r, columns);
+    if ((r + kAtOnce) % kAnew == 0) take_all_anew(rows.columns, columns);
+  }
   for (; r < rows.rows; ++r) log_some<1, kStores>(rows, r, columns);
   std::copy_n(columns.logs, rows.columns, totals);
 }
@@ -511,19 +563,17 @@ HWY_ATTR void log_across(const ScanRows& rows, void* totals) {
   }
 }
 
-const LogScans& log_scans() {
-  static constexpr LogScans kScans{log_along, log_across};
-  return kScans;
-}
+constexpr LogScans kLogScans{log_along, log_across};
 
 #else
 
-const LogScans& log_scans() {
-  static constexpr LogScans kScans;
-  return kScans;
-}
+constexpr LogScans kLogScans;
 
 #endif
+
+const LogScans& log_scans() {
+  return kLogScans;
+}
 
 }  // namespace heddle::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
