@@ -383,6 +383,8 @@ Prepared prepare_f64(const PrepareArgs& args, const MatmulShape& shape) {
                      });
 }
 
+}  // namespace
+
 // ---- Shapes
 
 MatmulShape matmul_shape(const PrepareArgs& args) {
@@ -411,8 +413,6 @@ MatmulShape matmul_shape(const PrepareArgs& args) {
   }
   return s;
 }
-
-}  // namespace
 
 Prepared prepare_matmul(const PrepareArgs& args) {
   for (const OperandSpec& operand : args.inputs) {
