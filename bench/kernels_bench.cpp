@@ -229,7 +229,9 @@ void add_reductions(std::vector<Case>& cases) {
   };
   const Shape rows{kRows, kWidth};
   add("sum, last axis", Reduce{ReduceKind::sum, {1}}, rows, Bound::read);
-  add("sum, first axis", Reduce{ReduceKind::sum, {0}}, rows, Bound::read);
+  for (const Shape& shape : {rows, Shape{32 * kRows, kWidth / 32}, Shape{8 * kRows, kWidth / 8}}) {
+    add("sum, first axis", Reduce{ReduceKind::sum, {0}}, shape, Bound::read);
+  }
   add("max, last axis", Reduce{ReduceKind::max, {1}}, rows, Bound::read);
   add("arg_reduce, last axis", ArgReduce{ArgReduceKind::max, 1}, rows, Bound::read);
   add("top_k 40", TopK{40}, {128, kVocabulary}, Bound::read);

@@ -383,6 +383,8 @@ Prepared prepare_f64(const PrepareArgs& args, const MatmulShape& shape) {
                      });
 }
 
+}  // namespace
+
 // ---- Shapes
 
 MatmulShape matmul_shape(const PrepareArgs& args) {
@@ -412,6 +414,8 @@ MatmulShape matmul_shape(const PrepareArgs& args) {
   return s;
 }
 
+namespace {
+
 Prepared as_kernel(const PrepareArgs& args, const MatmulRun& product) {
   KernelTraits traits = whole_operand_traits(args.inputs, args.outputs);
   traits.workspace_bytes = product.workspace_bytes;
@@ -434,8 +438,9 @@ Prepared prepare_matmul(const PrepareArgs& args) {
   if (!stored_type(dtype)) {
     return refuse(fmt::format("matmul: operands of {} have no kernel", to_string(dtype)));
   }
-  if (std::optional<Run> pairs = pair_matmul(dtype, shape))
-    return as_kernel(args, {std::move(*pairs)});
+  if (std::optional<Run> pairs = pair_matmul(dtype, shape)) {
+    return as_kernel(args, {.run = std::move(*pairs)});
+  }
   if (std::optional<MatmulRun> library = library_matmul(dtype, shape)) {
     return as_kernel(args, *library);
   }

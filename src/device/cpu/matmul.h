@@ -27,6 +27,8 @@ struct MatmulShape {
   }
 };
 
+MatmulShape matmul_shape(const PrepareArgs& args);
+
 // ---- Parts of a product, for those who share it out
 
 inline constexpr std::int64_t kRowBlock = kMostTileRows;

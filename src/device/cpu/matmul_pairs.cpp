@@ -19,8 +19,8 @@ namespace {
 constexpr std::int64_t kItem = 2, kChunkWork = std::int64_t{1} << 17;
 
 struct Scratch {
-  alignas(64) float b[kGroupColumns * kDepthBlock];
-  alignas(64) float a[kRowBlock * kDepthBlock];  // of rows that cannot be read where they lie
+  alignas(64) float b[kGroupColumns * kPairsBlock / 2];
+  alignas(64) float a[kRowBlock * kPairsBlock / 2];  // of rows that cannot be read where they lie
   alignas(64) float sums[kTaskRows * kGroupColumns];
 };
 
@@ -41,10 +41,16 @@ class PairProduct {
     const std::int64_t work = std::min(shape_.rows, cut.rows) *
                               std::min(shape_.columns, kGroupColumns) *
                               std::max<std::int64_t>(1, shape_.depth);
+    const SlotOrder order(cut.count, launch.team.size());
     const std::int64_t grain = std::max<std::int64_t>(1, kChunkWork / work);
-    parallel(launch.team, cut.count, grain, [&](std::int64_t begin, std::int64_t end) {
+    parallel(launch.team, order.count, grain, [&](std::int64_t begin, std::int64_t end) {
       Scratch scratch;
-      for (std::int64_t i = begin; i < end; ++i) multiply(launch, cut.task(shape_, i), scratch);
+      for (std::int64_t i = begin; i < end; ++i) {
+        const std::int64_t slot = order.slot(i), last = cut.count * (slot + 1) / order.count;
+        for (std::int64_t task = cut.count * slot / order.count; task < last; ++task) {
+          multiply(launch, cut.task(shape_, task), scratch);
+        }
+      }
     });
   }
 
@@ -107,11 +113,11 @@ class PairProduct {
       return {reinterpret_cast<const float*>(from), shape_.a_row / 2};
     }
     for (std::int64_t r = 0; r < rows; ++r) {
-      float* pairs = to + r * kDepthBlock;
+      float* pairs = to + r * kPairsBlock / 2;
       if (depth % 2 != 0) pairs[depth / 2] = 0;
       std::memcpy(pairs, from + r * shape_.a_row * kItem, static_cast<std::size_t>(depth * kItem));
     }
-    return {to, kDepthBlock};
+    return {to, kPairsBlock / 2};
   }
 
   MatmulShape shape_;

@@ -9,8 +9,9 @@
 
 namespace heddle::cpu {
 
-/// Terms of a block: as many bytes as kDepthBlock floats.
-inline constexpr std::int64_t kPairsBlock = 2 * kDepthBlock;
+/// Terms of a block: what is packed of a group of columns is read from the second level of caches,
+/// which costs less than adding up more sums.
+inline constexpr std::int64_t kPairsBlock = 4 * kDepthBlock;
 
 /// Pairs of terms are counted as floats, which they are as large as. Of kGroupColumns columns at
 /// most, pair k of column c is packed at to[k * kGroupColumns + c]; an odd term gets a zero beside

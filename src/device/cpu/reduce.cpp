@@ -299,9 +299,15 @@ class Reducer {
   }
 
   std::int64_t rows_of_lane(const Block& block, std::int64_t row, const void** rows) const {
+    const auto at = [&] {
+      return block.base + offset_of(axes.reduced, block.first + row) * axes.item;
+    };
+    const bool even = axes.reduced.rank == 1;  // each is as far from the last as any other
+    const std::int64_t step = even ? axes.reduced.strides[0] * kSumLanes * axes.item : 0;
     std::int64_t count = 0;
-    for (; row < block.rows && count < block.at_once; row += kSumLanes) {
-      rows[count++] = block.base + offset_of(axes.reduced, block.first + row) * axes.item;
+    for (; row < block.rows && count < block.at_once; row += kSumLanes, ++count) {
+      rows[count] =
+          even && count > 0 ? static_cast<const std::byte*>(rows[count - 1]) + step : at();
     }
     return count;
   }

@@ -1,3 +1,4 @@
+#include "device/cpu/matmul.h"
 #include "device/cpu/kernel_run.h"
 
 namespace heddle::cpu {
@@ -196,6 +197,40 @@ TEST_P(MatmulTypes, EmptyOnesAreEmptyAndSumsOfNothingAreZero) {
 INSTANTIATE_TEST_SUITE_P(Types, MatmulTypes,
                          testing::Values(DType::f16, DType::bf16, DType::f32, DType::f64),
                          [](const auto& type) { return std::string(to_string(type.param)); });
+
+Prepared prepare_by_library(const PrepareArgs& args) {
+  auto library = library_matmul(DType::bf16, matmul_shape(args));
+  if (!library) return refuse("nothing that oneDNN is quicker with");
+  KernelTraits traits = whole_operand_traits(args.inputs, args.outputs);
+  traits.workspace_bytes = library->workspace_bytes;
+  return make_kernel(std::move(traits), std::move(library->run));
+}
+
+// Also where the processor has what pair_matmul wants.
+TEST(Matmul, ByTheLibraryIsRightAndRowsAreTheSameAlone) {
+  if (!has_level(Isa::avx512)) GTEST_SKIP() << "oneDNN serves no matmul without AVX-512";
+  std::uint32_t seed = 1;
+  for (const std::int64_t depth : {64, 130, 600}) {
+    for (const std::int64_t columns : {64, 83, 1100}) {
+      if (depth * columns > 200'000) continue;
+      for (const bool swap_b : {false, true}) {
+        const HostTensor a = random_tensor(DType::bf16, {98, depth}, ++seed);
+        const HostTensor b =
+            random_tensor(swap_b ? swapped(DType::bf16, {depth, columns})
+                                 : OperandSpec::contiguous({DType::bf16, {depth, columns}}),
+                          ++seed);
+        const HostTensor all = run_kernel(prepare_by_library, Matmul{}, {a, b}, {2})[0];
+        expect_product(a, b, all);
+        if (HasFatalFailure()) return;
+        HostTensor last = make_tensor(DType::bf16, {3, depth});
+        std::memcpy(last.bytes.data(), a.bytes.data() + 95 * row_bytes(DType::bf16, depth),
+                    last.bytes.size());
+        const HostTensor few = run_kernel(prepare_by_library, Matmul{}, {last, b})[0];
+        ASSERT_TRUE(same_bytes(all, all.bytes.size() - few.bytes.size(), few, 0, few.bytes.size()));
+      }
+    }
+  }
+}
 
 TEST(Matmul, RefusesGapsOnBothAxes) {
   const OperandSpec gaps{{DType::f32, {3, 4}}, {LayoutKind::strided, {16, 2}}};
