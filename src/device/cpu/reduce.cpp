@@ -31,7 +31,7 @@ namespace {
 constexpr std::int64_t kTileBytes = 4096, kFewestColumns = 64;
 /// A lane's rows in a block, which are read side by side in a narrow tile. In a wide one fewer are
 /// than a set of a cache has places, as rows may lie so that they share one.
-constexpr std::int64_t kLaneRows = kBlock / kSumLanes, kWideRows = 8, kWideTileBytes = 1024;
+constexpr std::int64_t kLaneRows = kBlock / kSumLanes, kWideRows = 8, kWideTileBytes = 256;
 /// Rows of halves that are widened at once.
 constexpr std::int64_t kWidenedRows = 4;
 /// Elements between what is added up and what is fetched meanwhile.
