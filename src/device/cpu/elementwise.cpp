@@ -7,7 +7,7 @@
 #include "device/cpu/block_io.h"
 #include "device/cpu/math_ops.h"
 #include "device/cpu/parallel.h"
-#include "device/cpu/streamed_blocks.h"
+#include "device/cpu/prefetch.h"
 #include "device/cpu/types.h"
 
 namespace heddle::cpu {
@@ -15,6 +15,8 @@ namespace heddle::cpu {
 namespace {
 
 constexpr std::size_t kMostOperands = 3;
+/// Elements between what is computed and what is fetched meanwhile.
+constexpr std::int64_t kAhead = 4 * kStreamedAtOnce;
 
 /// A block function with where its operands come from and where its result goes.
 struct Elementwise {
@@ -26,15 +28,19 @@ struct Elementwise {
   bool in_place = true;   // elements are computed as they lie
 
   void chunk(const Launch& launch, std::int64_t begin, std::int64_t end) const {
-    if (!in_place || (sink.streams() && !overwrites_input(launch))) {
-      return blocks(launch, begin, end);
-    }
+    if (!in_place || (sink.streams() && !overwrites(launch))) return blocks(launch, begin, end);
     std::array<const void*, kMostOperands> in{};
     for (std::size_t i = 0; i < operands; ++i) in[i] = sources[i].at(launch.inputs[i].data, begin);
     function(in.data(), launch.outputs[0].data + begin * item, end - begin);
   }
 
  private:
+  /// What was just read is in a cache already.
+  bool overwrites(const Launch& launch) const {
+    return std::ranges::any_of(
+        launch.inputs, [&](const Operand& input) { return input.data == launch.outputs[0].data; });
+  }
+
   void blocks(const Launch& launch, std::int64_t begin, std::int64_t end) const {
     const StreamFence fence;
     std::array<BlockBuffer, kMostOperands> scratch;
@@ -52,7 +58,9 @@ struct Elementwise {
       for (std::size_t i = 0; i < operands; ++i) {
         if (sources[i].uniform()) continue;
         in[i] = sources[i].load(launch.inputs[i].data, at, n, scratch[i]);
-        fetch_ahead(sources[i], launch.inputs[i].data, at, n);
+        if (!sources[i].in_place()) continue;
+        const std::byte* next = sources[i].at(launch.inputs[i].data, at + kAhead);
+        prefetch_later(next, sources[i].at(next, n) - next);
       }
       void* target = sink.target(out, at, out_scratch);
       function(in.data(), target, n);
