@@ -1,4 +1,4 @@
-// What kernels decide that compute element-wise, block by block, and stream what they give.
+// What a program of element-wise ops decides that goes block by block and streams what it gives.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ inline bool overwrites_input(const Launch& launch) {
 /// After n elements of `source` are read: asks for those that follow some blocks later.
 inline void fetch_ahead(const BlockSource& source, const std::byte* base, std::int64_t begin,
                         std::int64_t n) {
-  if (source.uniform() || !source.dense()) return;
+  if (!source.dense()) return;
   const std::byte* next = source.at(base, begin + kStreamedAhead);
   prefetch_later(next, source.at(next, n) - next);
 }
