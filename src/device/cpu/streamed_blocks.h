@@ -1,4 +1,4 @@
-// What a program of element-wise ops decides that goes block by block and streams what it gives.
+// What element-wise kernels decide that go block by block and stream what they give.
 #pragma once
 
 #include <algorithm>
