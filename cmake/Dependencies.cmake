@@ -15,11 +15,9 @@ find_library(HEDDLE_LAPACK liblapack.a PATH_SUFFIXES lapack REQUIRED)
 find_library(HEDDLE_BLAS libblas.a PATH_SUFFIXES blas REQUIRED)
 find_library(HEDDLE_FORTRAN libgfortran.so.5 REQUIRED)  # their runtime
 pkg_check_modules(HWY_CONTRIB REQUIRED IMPORTED_TARGET libhwy-contrib)
-if(NOT HEDDLE_LAST_PART)
-  find_package(CLI11 REQUIRED)
-  find_package(Boost 1.74 REQUIRED)  # headers only: Asio and Beast, for the server
-  pkg_check_modules(LIBEDIT IMPORTED_TARGET libedit)  # for heddle chat, which also does without
-endif()
+find_package(CLI11 REQUIRED)
+find_package(Boost 1.74 REQUIRED)  # headers only: Asio and Beast, for the server
+pkg_check_modules(LIBEDIT IMPORTED_TARGET libedit)  # for heddle chat, which also does without
 if(HEDDLE_TESTS)
   find_package(GTest REQUIRED)
   find_package(rapidcheck REQUIRED)

@@ -67,16 +67,19 @@ class Layer {
                         .window = config_.window};
     const Array attended = attend(q, keys, values, batch_.block_table, batch_.seq, batch_.positions,
                                   batch_.lengths, params);
+    // Made by statements of its own: nodes are numbered as they are made, and compilers differ in
+    // the order of arguments.
+    const Array output = matrix("attn_output.weight");
     const Array projected =
-        linear(reshape(attended, {x.shape(0), config_.n_head * config_.n_embd_head}),
-               matrix("attn_output.weight"));
+        linear(reshape(attended, {x.shape(0), config_.n_head * config_.n_embd_head}), output);
     return config_.has_output_bias ? projected + vector("attn_output.bias") : projected;
   }
 
   Array feed_forward(const Array& x) const {
     const std::vector<Array> gate_up =
         linear(x, {matrix("ffn_gate.weight"), matrix("ffn_up.weight")});
-    return linear(silu(gate_up[0]) * gate_up[1], matrix("ffn_down.weight"));
+    const Array down = matrix("ffn_down.weight");
+    return linear(silu(gate_up[0]) * gate_up[1], down);
   }
 
   const ModelConfig& config_;

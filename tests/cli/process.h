@@ -47,7 +47,7 @@ class Process {
 
 /// The program `heddle` with these arguments.
 Finished heddle_program(const std::vector<std::string>& arguments, const std::string& input = "");
-/// Its path.
+/// Its path: what was built beside the tests, or what TESTED_PROGRAM names.
 std::string heddle_path();
 
 }  // namespace heddle::test

@@ -66,8 +66,8 @@ TEST(WideMath, UnaryAccuracy) {
   at_every_level([] {
     for (const Domain& domain : kDomains) {
       const cpu::FloatUnary function = cpu::wide_unary(domain.kind);
-      if (cpu::isa() == cpu::Isa::portable) {
-        EXPECT_EQ(function, nullptr);
+      if (!function) {  // no vectors, which every 64-bit Arm processor has
+        EXPECT_EQ(cpu::isa(), cpu::Isa::portable);
         continue;
       }
       const std::vector<float> xs = samples(domain.low, domain.high);
