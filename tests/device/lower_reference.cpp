@@ -126,10 +126,10 @@ Reference view(const Op& op, const Reference& x, const TensorSpec& out) {
 
 Reference reduce(const Reduce& op, const Reference& x, const TensorSpec& out) {
   using enum ReduceKind;
-  const double start = op.kind == prod  ? 1
-                       : op.kind == max ? -kInfinity
-                       : op.kind == min ? kInfinity
-                                        : 0;
+  const double start = op.kind == prod || op.kind == all ? 1
+                       : op.kind == max                  ? -kInfinity
+                       : op.kind == min                  ? kInfinity
+                                                         : 0;
   Reference result = make(out, [&](const Index&) { return start; });
   double count = 1;
   for (const std::int64_t axis : op.axes) count *= static_cast<double>(x.spec.shape[axis]);
@@ -156,6 +156,12 @@ Reference reduce(const Reduce& op, const Reference& x, const TensorSpec& out) {
         break;
       case min:
         into = std::min(into, value);
+        break;
+      case any:
+        into = into != 0 || value != 0;
+        break;
+      case all:
+        into = into != 0 && value != 0;
         break;
     }
   });

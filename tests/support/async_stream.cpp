@@ -186,10 +186,10 @@ class AsyncStream final : public Stream {
               std::span<const View> outputs, const View& workspace, const View& extent) override {
     guarded("encode", [&](std::vector<Step>& steps) {
       auto own = own_kernel(kernel, *impl_);
-      steps.push_back(LaunchStep{std::move(own), in_memory(inputs, *impl_),
-                                 in_memory(outputs, *impl_), in_memory(workspace, *impl_),
-                                 in_memory(extent, *impl_), "encoded kernel"});
-      steps.push_back(RecordedBarrier{});
+      steps.emplace_back(LaunchStep{std::move(own), in_memory(inputs, *impl_),
+                                    in_memory(outputs, *impl_), in_memory(workspace, *impl_),
+                                    in_memory(extent, *impl_), "encoded kernel"});
+      steps.emplace_back(RecordedBarrier{});
     });
   }
 
@@ -199,9 +199,9 @@ class AsyncStream final : public Stream {
       require(from_offset + bytes <= from->size() && to_offset + bytes <= to->size(),
               ErrorCode::invalid_argument, "{}: a copy past the end of a buffer",
               impl_->options.name);
-      steps.push_back(
+      steps.emplace_back(
           CopyStep{memory_of(from, *impl_), memory_of(to, *impl_), from_offset, to_offset, bytes});
-      steps.push_back(RecordedBarrier{});
+      steps.emplace_back(RecordedBarrier{});
     });
   }
 

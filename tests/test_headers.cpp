@@ -1,0 +1,2 @@
+// A program that precompiled headers can belong to.
+int main() {}
