@@ -3,7 +3,6 @@
 // A group of columns of b is packed block by block, each for all rows of a task; a is read where it
 // lies. Every sum is taken in blocks of kPairsBlock terms, each one chain, whatever the task.
 #include <algorithm>
-#include <cstring>
 
 #include "device/cpu/convert.h"
 #include "device/cpu/isa.h"
@@ -115,7 +114,8 @@ class PairProduct {
     for (std::int64_t r = 0; r < rows; ++r) {
       float* pairs = to + r * kPairsBlock / 2;
       if (depth % 2 != 0) pairs[depth / 2] = 0;
-      std::memcpy(pairs, from + r * shape_.a_row * kItem, static_cast<std::size_t>(depth * kItem));
+      std::copy_n(from + r * shape_.a_row * kItem, depth * kItem,
+                  reinterpret_cast<std::byte*>(pairs));
     }
     return {to, kPairsBlock / 2};
   }
