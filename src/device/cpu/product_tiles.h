@@ -53,27 +53,53 @@ struct OldSums {
   const float* at;
   std::int64_t stride;
   const float* scales;
+  bool plain;  // all scales are one
 };
 
+/// The same for columns of which the last may be missing.
 template <int R, int P>
-inline void store_sums(const F32x16 (&sums)[R][P], float* out, std::int64_t out_stride,
+inline void store_part(const F32x16 (&sums)[R][P], float* out, std::int64_t out_stride,
                        std::int64_t columns, const OldSums& old) {
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 4
     for (int p = 0; p < P; ++p) {
-      float* to = out + r * out_stride + p * kPanel;
       const float* from = old.at + r * old.stride + p * kPanel;
-      const std::int64_t n = smaller(columns - p * kPanel, kPanel);
+      const std::int64_t n = larger(smaller(columns - p * kPanel, kPanel), 0);
       F32x16 sum = sums[r][p];
-      if (n == kPanel) {
-        if (old.scales) sum = multiply_add(load16(from), broadcast(old.scales[r]), sum);
-        store16(to, sum);
-      } else {
-        if (old.scales) sum = multiply_add(load_first(from, n), broadcast(old.scales[r]), sum);
-        store_first(to, sum, n);
-      }
+      if (old.scales) sum = multiply_add(load_first(from, n), broadcast(old.scales[r]), sum);
+      store_first(out + r * out_stride + p * kPanel, sum, n);
     }
+  }
+}
+
+template <int R, int P, class Join>
+inline void store_whole(const F32x16 (&sums)[R][P], float* out, std::int64_t out_stride,
+                        const OldSums& old, Join join) {
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+    for (int p = 0; p < P; ++p) {
+      store16(out + r * out_stride + p * kPanel,
+              join(old.at + r * old.stride + p * kPanel, r, sums[r][p]));
+    }
+  }
+}
+
+template <int R, int P>
+inline void store_sums(const F32x16 (&sums)[R][P], float* out, std::int64_t out_stride,
+                       std::int64_t columns, const OldSums& old) {
+  if (columns < P * kPanel) return store_part<R, P>(sums, out, out_stride, columns, old);
+  if (!old.scales) {
+    store_whole<R, P>(sums, out, out_stride, old,
+                      [](const float*, int, F32x16 sum) { return sum; });
+  } else if (old.plain) {  // by units that products may not need
+    store_whole<R, P>(sums, out, out_stride, old,
+                      [](const float* from, int, F32x16 sum) { return add(load16(from), sum); });
+  } else {
+    store_whole<R, P>(sums, out, out_stride, old, [&old](const float* from, int r, F32x16 sum) {
+      return multiply_add(load16(from), broadcast(old.scales[r]), sum);
+    });
   }
 }
 
@@ -108,7 +134,7 @@ void sum_tile(const Tile<W>& t, std::int64_t row, std::int64_t first_panel) {
   store_sums<R, P>(sums, t.out + row * t.out_stride + first_panel * kPanel, t.out_stride,
                    t.columns - first_panel * kPanel,
                    {old + row * old_stride + first_panel * kPanel, old_stride,
-                    t.scales ? t.scales + row : nullptr});
+                    t.scales ? t.scales + row : nullptr, t.scales == kOnes});
 }
 
 template <class W, int R>
@@ -235,6 +261,134 @@ void panels(const ProductJob& whole) {
       panels_block<W>(job, k, smaller(job.depth - k, kBlock), shared);
       k += kBlock;
     } while (k < job.depth);
+  }
+}
+
+// ---- The same where making ready costs next to nothing: weights stay as they are
+//
+// A tile's rows go on along the depth, block after block, so that their sums stay in the first
+// level of caches and both operands are read as they lie. Weights are read again by the next tile:
+// so many terms of them stay in the second level, and leave room for those that are fetched
+// meanwhile.
+inline constexpr std::int64_t kTermsOfTiles = 8 * kDepthBlock;
+
+/// Some rows and terms of a group of columns.
+template <class W>
+struct DepthTile {
+  const float* x;
+  std::int64_t x_stride;
+  const typename W::Element* w;
+  std::int64_t panel, depth, columns;
+  float* out;
+  std::int64_t out_stride;
+  bool joins;  // sums are added to what `out` holds
+  Upcoming upcoming;
+  std::int64_t blocks_before, all_blocks;  // of kDepthBlock terms of a tile
+};
+
+template <class W, int R, int P>
+[[gnu::always_inline]] inline void add_step(const float* x, std::int64_t x_stride,
+                                            const typename W::Element* w, std::int64_t panel,
+                                            F32x16 (&sums)[R][P]) {
+  F32x16 weights[P];
+#pragma GCC unroll 4
+  for (int p = 0; p < P; ++p) weights[p] = W::load(w + p * panel);
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+    const F32x16 value = broadcast(x[r * x_stride]);
+#pragma GCC unroll 4
+    for (int p = 0; p < P; ++p) sums[r][p] = multiply_add(value, weights[p], sums[r][p]);
+  }
+}
+
+template <class W, int R, int P>
+void sum_along_depth(const DepthTile<W>& t, std::int64_t first_panel) {
+  // From the second level of caches into the first: a line of weights has two terms, of x sixteen.
+  constexpr std::int64_t kLineOfX = 16, kXAhead = 64, kWeightsAhead = 512;
+  const std::int64_t x_stride = t.x_stride, panel = t.panel;
+  const float* x = t.x;
+  const typename W::Element* w = t.w + first_panel * panel;
+  float* out = t.out + first_panel * kPanel;
+  for (std::int64_t k = 0; k < t.depth; k += kDepthBlock) {
+    F32x16 sums[R][P];
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+      for (int p = 0; p < P; ++p) sums[r][p] = zeros();
+    }
+    const std::int64_t steps = smaller(t.depth - k, kDepthBlock);
+    const std::int64_t block = t.blocks_before + k / kDepthBlock;
+    t.upcoming.fetch(block, block + 1, t.all_blocks);
+    std::int64_t step = 0;
+    for (; step + kLineOfX <= steps; step += kLineOfX) {
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) __builtin_prefetch(x + r * x_stride + kXAhead);
+      for (std::int64_t i = 0; i < kLineOfX; i += 2, x += 2, w += 2 * kPanel) {
+#pragma GCC unroll 4
+        for (int p = 0; p < P; ++p) __builtin_prefetch(w + p * panel + kWeightsAhead);
+        add_step<W, R, P>(x, x_stride, w, panel, sums);
+        add_step<W, R, P>(x + 1, x_stride, w + kPanel, panel, sums);
+      }
+    }
+    for (; step < steps; ++step, ++x, w += kPanel) {
+      add_step<W, R, P>(x, x_stride, w, panel, sums);
+    }
+    const bool joins = t.joins || k > 0;
+    store_sums<R, P>(sums, out, t.out_stride, t.columns - first_panel * kPanel,
+                     {out, t.out_stride, joins ? kOnes : nullptr, true});
+  }
+}
+
+template <class W, int R>
+void rows_along_depth(const DepthTile<W>& t) {
+  std::int64_t p = 0;
+  const std::int64_t panels = (t.columns + kPanel - 1) / kPanel;
+  if (panels == kGroupPanels) return sum_along_depth<W, R, kGroupPanels>(t, 0);
+  for (; p < panels; ++p) sum_along_depth<W, R, 1>(t, p);
+}
+
+template <class W, int R = kTileRows>
+void rows_along_depth(const DepthTile<W>& t, std::int64_t rows) {
+  if (rows == R) return rows_along_depth<W, R>(t);
+  if constexpr (R > 1) rows_along_depth<W, R - 1>(t, rows);
+}
+
+template <class W>
+void panels_along_depth(const ProductJob& job) {
+  static_assert(W::kTerms == 1);
+  using Element = typename W::Element;
+  if (job.rows <= kRowsBeforeSharing || job.depth == 0) return panels<W>(job);
+  constexpr auto kBytes = static_cast<std::int64_t>(sizeof(Element));
+  const std::int64_t panel = job.depth * kPanel, panels = (job.columns + kPanel - 1) / kPanel;
+  for (std::int64_t k = 0; k < job.depth; k += kTermsOfTiles) {
+    const std::int64_t depth = smaller(job.depth - k, kTermsOfTiles);
+    const auto* w = reinterpret_cast<const Element*>(job.weights) + k * kPanel;
+    const bool is_last = k + depth == job.depth;
+    const Element* next =
+        is_last ? w + (kGroupPanels * job.depth - k) * kPanel : w + depth * kPanel;
+    const std::int64_t left = is_last ? job.depth : job.depth - k - depth;
+    const Upcoming upcoming{reinterpret_cast<const std::byte*>(next), panel * kBytes, panels,
+                            smaller(left, kTermsOfTiles) * kPanel * kBytes};
+    const std::int64_t tiles = (job.rows + kTileRows - 1) / kTileRows;
+    const std::int64_t blocks = (depth + kDepthBlock - 1) / kDepthBlock;
+    std::int64_t row = 0;
+    for (std::int64_t tile = 0; tile < tiles; ++tile) {
+      const std::int64_t rows = (job.rows - row + tiles - tile - 1) / (tiles - tile);
+      rows_along_depth<W>({.x = job.x + row * job.x_stride + k,
+                           .x_stride = job.x_stride,
+                           .w = w,
+                           .panel = panel,
+                           .depth = depth,
+                           .columns = job.columns,
+                           .out = job.out + row * job.out_stride,
+                           .out_stride = job.out_stride,
+                           .joins = k > 0,
+                           .upcoming = upcoming,
+                           .blocks_before = tile * blocks,
+                           .all_blocks = tiles * blocks},
+                          rows);
+      row += rows;
+    }
   }
 }
 

@@ -1,5 +1,9 @@
 #include "device/cpu/products.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #include "device/cpu/pair_products.h"
 
 namespace heddle::cpu {
@@ -14,13 +18,28 @@ struct Ones {
 };
 constexpr Ones kOnesTable;
 
+#if defined(__x86_64__)
+
+/// Zen 4 and its successors multiply in two of four units and convert in the others; elsewhere a
+/// conversion costs as much as two products, so that it pays to keep what it gave for many rows.
+bool converts_beside_products() {
+  unsigned most = 0, ebx = 0, ecx = 0, edx = 0;
+  constexpr unsigned kAuth = 0x68747541u;  // the first letters of AuthenticAMD
+  static const bool is_amd = __get_cpuid(0, &most, &ebx, &ecx, &edx) != 0 && ebx == kAuth;
+  return is_amd;
+}
+
+#endif
+
 }  // namespace
 
 const float* const kOnes = kOnesTable.values;
 
 const Products& products(Isa level) {
 #if defined(__x86_64__)
-  if (level >= Isa::avx512) return avx512::kProducts;
+  if (level >= Isa::avx512) {
+    return converts_beside_products() ? avx512::kConvertingProducts : avx512::kProducts;
+  }
   if (level >= Isa::avx2) return avx2::kProducts;
 #elif defined(__aarch64__)
   if (level >= Isa::neon) return neon::kProducts;

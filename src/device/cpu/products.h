@@ -131,6 +131,8 @@ extern const RoundedProducts kRoundedProducts;
 }  // namespace avx2
 namespace avx512 {
 extern const Products kProducts;
+/// For processors that make f32 of f16 in units which products do not need.
+extern const Products kConvertingProducts;
 extern const RoundedProducts kRoundedProducts;
 }  // namespace avx512
 namespace avx512_bf16 {

@@ -104,7 +104,7 @@ bool all_finite(const float* from, std::int64_t count) {
   return sum_lanes(sum) == 0.0f;
 }
 
-const Products kProducts = {
+constexpr Products kProducts = {
     {panels<StoredF32>, panels<StoredF16>, panels<StoredBf16>},
     {dots<StoredF32>, dots<StoredF16>, dots<StoredBf16>},
     tile,

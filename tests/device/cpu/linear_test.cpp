@@ -2,6 +2,7 @@
 #include <bit>
 
 #include "device/cpu/dwindling.h"
+#include "device/cpu/forms.h"
 #include "device/cpu/linear_run.h"
 
 namespace heddle::cpu {
@@ -43,6 +44,40 @@ TEST(Dwindling, CoversEverythingOnceAndKeepsNobodyWaiting) {
 }
 
 constexpr DType kTypes[] = {DType::f32, DType::f16, DType::bf16};
+
+#if defined(__x86_64__)
+
+// Which of the two serves follows from the processor, so that only one of them would be tested.
+TEST(Linear, HalvesConvertedForEachTileGiveTheBitsOfThoseKeptForManyRows) {
+  if (!has_level(Isa::avx512)) GTEST_SKIP() << "this processor has no AVX-512";
+  const IsaScope scope(Isa::avx512);
+  LinearForms keeping = forms_for(Isa::avx512, false), converting = keeping;
+  keeping.exact = &avx512::kProducts;
+  converting.exact = &avx512::kConvertingProducts;
+  std::uint32_t seed = 77;
+  for (const std::int64_t rows : {1, 12, 13, 14, 97, 300}) {
+    for (const std::int64_t columns : {16, 48, 64, 77, 130}) {
+      for (const std::int64_t depth : {0, 1, 16, 17, 128, 129, 300, 1024, 1025, 2300}) {
+        const HostTensor x = random_tensor(DType::f32, {rows, depth}, ++seed);
+        const HostTensor w = packed(random_tensor(DType::f16, {columns, depth}, ++seed));
+        const auto result = [&](const LinearForms& forms) {
+          const FormsScope form(forms);
+          return linear(x, w).bytes;
+        };
+        const std::vector<std::byte> converted = result(converting);
+        ASSERT_EQ(converted, result(keeping))
+            << rows << " rows, " << columns << " columns, depth " << depth;
+        if (rows < 2) continue;
+        const FormsScope form(converting);
+        const std::vector<std::byte> alone = linear(rows_of(x, rows - 1, 1), w).bytes;
+        ASSERT_TRUE(std::equal(alone.rbegin(), alone.rend(), converted.rbegin()))
+            << rows << " rows, " << columns << " columns, depth " << depth;
+      }
+    }
+  }
+}
+
+#endif
 
 class LinearSizes : public testing::TestWithParam<DType> {};
 
