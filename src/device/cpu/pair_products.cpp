@@ -70,25 +70,8 @@ void pack_columns(const std::byte* from, std::int64_t stride, std::int64_t depth
   }
 }
 
-void tile(const TileJob& job) {
-  sum_all_rows<ReadyPairs>({.x = job.x,
-                            .x_stride = job.x_stride,
-                            .w = job.w,
-                            .step = job.step,
-                            .panel = job.panel,
-                            .steps = job.depth,
-                            .columns = job.columns,
-                            .out = job.out,
-                            .out_stride = job.out_stride,
-                            .scales = job.scales,
-                            .old = job.old,
-                            .old_stride = job.old_stride,
-                            .x_step = job.x_step},
-                           job.rows);
-}
-
 }  // namespace
 
-const PairProducts kPairProducts = {pack_terms, pack_columns, tile};
+const PairProducts kPairProducts = {pack_terms, pack_columns, sum_tile_job<ReadyPairs>};
 
 }  // namespace heddle::cpu::HEDDLE_SIMD

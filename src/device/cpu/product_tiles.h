@@ -182,6 +182,25 @@ void sum_all_rows(Tile<W> t, std::int64_t rows) {
   }
 }
 
+/// Of operands that lie as W has them ready.
+template <class W>
+void sum_tile_job(const TileJob& job) {
+  sum_all_rows<W>({.x = job.x,
+                   .x_stride = job.x_stride,
+                   .w = job.w,
+                   .step = job.step,
+                   .panel = job.panel,
+                   .steps = job.depth,
+                   .columns = job.columns,
+                   .out = job.out,
+                   .out_stride = job.out_stride,
+                   .scales = job.scales,
+                   .old = job.old,
+                   .old_stride = job.old_stride,
+                   .x_step = job.x_step},
+                  job.rows);
+}
+
 // ---- Panels
 
 /// One block of depth of a group of panels, ready to be multiplied, so that many rows share the

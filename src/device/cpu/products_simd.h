@@ -5,23 +5,6 @@
 
 namespace heddle::cpu::HEDDLE_SIMD {
 
-void tile(const TileJob& job) {
-  sum_all_rows<StoredF32>({.x = job.x,
-                           .x_stride = job.x_stride,
-                           .w = job.w,
-                           .step = job.step,
-                           .panel = job.panel,
-                           .steps = job.depth,
-                           .columns = job.columns,
-                           .out = job.out,
-                           .out_stride = job.out_stride,
-                           .scales = job.scales,
-                           .old = job.old,
-                           .old_stride = job.old_stride,
-                           .x_step = job.x_step},
-                          job.rows);
-}
-
 // ---- Around attention
 
 template <class W>
@@ -107,7 +90,7 @@ bool all_finite(const float* from, std::int64_t count) {
 constexpr Products kProducts = {
     {panels<StoredF32>, panels<StoredF16>, panels<StoredBf16>},
     {dots<StoredF32>, dots<StoredF16>, dots<StoredBf16>},
-    tile,
+    sum_tile_job<StoredF32>,
     {decode<StoredF32>, decode<StoredF16>, decode<StoredBf16>},
     {decode_group<StoredF32>, decode_group<StoredF16>, decode_group<StoredBf16>},
     to_panel,
