@@ -1,6 +1,7 @@
 // Products with weights of all types, for tests of linear in its forms.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -63,8 +64,8 @@ inline HostTensor rows_of(const HostTensor& x, std::int64_t first, std::int64_t 
   const std::int64_t width = x.operand.spec.shape.back();
   HostTensor part = make_tensor(x.operand.spec.dtype, {count, width});
   const std::size_t row = row_bytes(x.operand.spec.dtype, width);
-  std::memcpy(part.bytes.data(), x.bytes.data() + static_cast<std::size_t>(first) * row,
-              part.bytes.size());
+  std::copy_n(x.bytes.begin() + static_cast<std::ptrdiff_t>(row) * first, part.bytes.size(),
+              part.bytes.begin());
   return part;
 }
 
