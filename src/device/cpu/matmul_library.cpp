@@ -1,5 +1,5 @@
-// Matmul through oneDNN: bf16, whose products its kernels take two at a time, where pair_matmul does
-// not.
+// Matmul through oneDNN: bf16, whose products its kernels take two at a time, where pair_matmul
+// does not.
 //
 // oneDNN may choose another order of summation for another number of rows. So that a row's result
 // does not depend on its company, every product is made of tiles that have the same number of rows
