@@ -16,10 +16,10 @@
 #include <random>
 #include <string>
 
+#include "examples/fable/gradients_file.h"
 #include "examples/fable/model.h"
 #include "heddle/compile.h"
 #include "heddle/gguf.h"
-#include "heddle/io.h"
 #include "heddle/observe.h"
 #include "heddle/ops.h"
 #include "heddle/optimizers.h"
@@ -105,16 +105,7 @@ double peak_mib() {
 
 void write_example(const fable::Model& model, const Array& batch, const std::string& file) {
   const auto [loss, gradients] = loss_and_gradients(model, batch);
-  ArrayMap arrays{{"tokens", batch}, {"loss", loss}};
-  for (const auto& [name, weight] : nn::parameters(model)) arrays.emplace(name, weight);
-  for (const auto& [name, gradient] : nn::parameters(gradients))
-    arrays.emplace("gradient." + name, gradient);
-  save_safetensors(file, arrays,
-                   {{"layers", std::to_string(model.shape.n_layer)},
-                    {"heads", std::to_string(model.shape.n_head)},
-                    {"kv_heads", std::to_string(model.shape.n_head_kv)},
-                    {"eps", fmt::format("{}", model.shape.rms_eps)},
-                    {"rope_base", fmt::format("{}", model.shape.rope_base)}});
+  fable::write_gradients(file, model, batch, loss, nn::parameters(gradients));
 }
 
 void serve(const ArraysFunction& step, const Array& batch) {

@@ -5,8 +5,8 @@
 #include <sstream>
 
 #include "cli/process.h"
+#include "gradients_file.h"
 #include "heddle/compile.h"
-#include "heddle/io.h"
 #include "heddle/ops.h"
 #include "model.h"
 #include "support/python.h"
@@ -28,22 +28,6 @@ Model model_of(const ModelShape& shape, std::uint64_t seed) {
       array = array + 0.3f * random::normal(array.shape(), DType::f32, random::key(++seed));
   }
   return model;
-}
-
-void write_example(const Model& model, const Array& tokens, const std::vector<Array>& results,
-                   const std::string& file) {
-  ArrayMap arrays{{"tokens", tokens}, {"loss", results[0]}};
-  const auto parameters = nn::parameters(model);
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    arrays.emplace(parameters[i].first, parameters[i].second);
-    arrays.emplace("gradient." + parameters[i].first, results[i + 1]);
-  }
-  save_safetensors(file, arrays,
-                   {{"layers", std::to_string(model.shape.n_layer)},
-                    {"heads", std::to_string(model.shape.n_head)},
-                    {"kv_heads", std::to_string(model.shape.n_head_kv)},
-                    {"eps", fmt::format("{}", model.shape.rms_eps)},
-                    {"rope_base", fmt::format("{}", model.shape.rope_base)}});
 }
 
 void expect_oracle_agrees(const std::string& python, const std::string& file,
@@ -87,7 +71,9 @@ TEST(FableModel, GradientsAreThoseOfFloat64) {
         return loss_and_gradients(model, batch[0]);
       };
       const auto results = (compiled ? compile(function) : function)({tokens});
-      write_example(model, tokens, results, file);
+      auto gradients = nn::parameters(model);
+      for (std::size_t g = 0; g < gradients.size(); ++g) gradients[g].second = results[g + 1];
+      write_gradients(file, model, tokens, results[0], gradients);
       expect_oracle_agrees(python, file, results.size() - 1);
     }
   }
