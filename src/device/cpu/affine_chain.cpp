@@ -9,7 +9,7 @@
 #define HWY_TARGET_INCLUDE "device/cpu/affine_chain.cpp"
 #include "hwy/foreach_target.h"
 //
-#include "hwy/highway.h"
+#include "device/cpu/math_basics-inl.h"
 
 #ifndef HEDDLE_CPU_AFFINE_CHAIN_ONCE
 #define HEDDLE_CPU_AFFINE_CHAIN_ONCE
@@ -25,26 +25,11 @@ struct AffineChains {
 HWY_BEFORE_NAMESPACE();
 namespace heddle::cpu::HWY_NAMESPACE {
 
-namespace hn = hwy::HWY_NAMESPACE;
-
 /// So many vectors go through a step side by side: as each waits for its product before its sum,
 /// and for that before its next step, fewer would leave the units for both idle.
 constexpr std::int64_t kSideBySide = 8;
 
-struct PlainStore {
-  template <class D>
-  static HWY_INLINE HWY_ATTR void store(hn::Vec<D> y, D d, float* out) {
-    hn::StoreU(y, d, out);
-  }
-};
-struct StreamedStore {
-  template <class D>
-  static HWY_INLINE HWY_ATTR void store(hn::Vec<D> y, D d, float* out) {
-    hn::Stream(y, d, out);
-  }
-};
-
-template <std::int64_t kVectors, class Store>
+template <std::int64_t kVectors, Stores kStores>
 HWY_INLINE HWY_ATTR void affine_vectors(const float* x, std::span<const AffineStep> steps,
                                         float* out) {
   const hn::ScalableTag<float> d;
@@ -57,7 +42,7 @@ HWY_INLINE HWY_ATTR void affine_vectors(const float* x, std::span<const AffineSt
     for (std::int64_t v = 0; v < kVectors; ++v) y[v] = hn::Mul(y[v], factor);
     for (std::int64_t v = 0; v < kVectors; ++v) y[v] = hn::Add(y[v], addend);
   }
-  for (std::int64_t v = 0; v < kVectors; ++v) Store::store(y[v], d, out + v * lanes);
+  for (std::int64_t v = 0; v < kVectors; ++v) put<kStores>(y[v], out + v * lanes);
 }
 
 /// Fewer elements than a vector has, as part of one.
@@ -66,18 +51,18 @@ HWY_INLINE HWY_ATTR void affine_rest(const float* x, std::span<const AffineStep>
   HWY_ALIGN float rest[hn::MaxLanes(hn::ScalableTag<float>())] = {};
   const std::size_t bytes = static_cast<std::size_t>(n) * sizeof(float);
   std::memcpy(rest, x, bytes);
-  affine_vectors<1, PlainStore>(rest, steps, rest);
+  affine_vectors<1, Stores::cached>(rest, steps, rest);
   std::memcpy(out, rest, bytes);
 }
 
-template <class Store>
+template <Stores kStores>
 HWY_ATTR void affine_array(const float* x, std::span<const AffineStep> steps, float* out,
                            std::int64_t n) {
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<float>()));
   const std::int64_t many = kSideBySide * lanes;
   std::int64_t i = 0;
-  for (; i + many <= n; i += many) affine_vectors<kSideBySide, Store>(x + i, steps, out + i);
-  for (; i + lanes <= n; i += lanes) affine_vectors<1, Store>(x + i, steps, out + i);
+  for (; i + many <= n; i += many) affine_vectors<kSideBySide, kStores>(x + i, steps, out + i);
+  for (; i + lanes <= n; i += lanes) affine_vectors<1, kStores>(x + i, steps, out + i);
   if (i < n) affine_rest(x + i, steps, out + i, n - i);
 }
 
@@ -87,12 +72,12 @@ HWY_ATTR void affine_streamed(const float* x, std::span<const AffineStep> steps,
   const auto odd =
       static_cast<std::int64_t>(-reinterpret_cast<std::uintptr_t>(out) % kLine / sizeof(float));
   const std::int64_t before = odd < n ? odd : n;
-  affine_array<PlainStore>(x, steps, out, before);
-  affine_array<StreamedStore>(x + before, steps, out + before, n - before);
+  affine_array<Stores::cached>(x, steps, out, before);
+  affine_array<Stores::streamed>(x + before, steps, out + before, n - before);
 }
 
 const AffineChains& affine_chains() {
-  static constexpr AffineChains kChains{affine_array<PlainStore>, affine_streamed};
+  static constexpr AffineChains kChains{affine_array<Stores::cached>, affine_streamed};
   return kChains;
 }
 
