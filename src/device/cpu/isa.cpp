@@ -53,7 +53,7 @@ const Level& row_of(Isa level) {
 
 struct Features {
   std::vector<Isa> levels = {Isa::portable};  // from the least to the best
-  bool avx_vnni = false, avx512_bf16 = false;
+  bool avx_vnni = false, avx512_bf16 = false, converts_beside_products = false;
 };
 
 #if defined(__x86_64__)
@@ -107,6 +107,8 @@ Features detect() {
   found.levels.push_back(Isa::avx512);
   constexpr int kBf16 = 5, kTileBf16 = 22, kTile = 24, kTileInt8 = 25;
   found.avx512_bf16 = has(more.eax, {kBf16});
+  constexpr unsigned kAuth = 0x68747541u;  // the first letters of AuthenticAMD
+  found.converts_beside_products = cpuid(0).ebx == kAuth;
   const bool amx = found.avx512_bf16 && has(seven.edx, {kTileBf16, kTile, kTileInt8});
   if (amx && saves(kTileState) && system_allows_tiles()) found.levels.push_back(Isa::amx);
   return found;
@@ -164,6 +166,10 @@ bool has_level(Isa level) {
 
 bool has_avx512_bf16() {
   return features().avx512_bf16;
+}
+
+bool converts_beside_products() {
+  return features().converts_beside_products;
 }
 
 bool has_avx_vnni() {

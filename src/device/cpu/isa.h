@@ -27,6 +27,9 @@ Isa processor_isa();
 bool has_level(Isa level);
 /// The 512-bit products of bf16; not a level of its own, as few things want them.
 bool has_avx512_bf16();
+/// Whether f16 becomes f32 in units that products leave idle, as in Zen 4 and its successors;
+/// elsewhere a conversion costs as much as two products.
+bool converts_beside_products();
 /// The 256-bit products of VNNI without AVX-512.
 bool has_avx_vnni();
 

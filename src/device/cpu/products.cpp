@@ -1,9 +1,5 @@
 #include "device/cpu/products.h"
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
-
 #include "device/cpu/pair_products.h"
 
 namespace heddle::cpu {
@@ -17,19 +13,6 @@ struct Ones {
   }
 };
 constexpr Ones kOnesTable;
-
-#if defined(__x86_64__)
-
-/// Zen 4 and its successors multiply in two of four units and convert in the others; elsewhere a
-/// conversion costs as much as two products, so that it pays to keep what it gave for many rows.
-bool converts_beside_products() {
-  unsigned most = 0, ebx = 0, ecx = 0, edx = 0;
-  constexpr unsigned kAuth = 0x68747541u;  // the first letters of AuthenticAMD
-  static const bool is_amd = __get_cpuid(0, &most, &ebx, &ecx, &edx) != 0 && ebx == kAuth;
-  return is_amd;
-}
-
-#endif
 
 }  // namespace
 
