@@ -104,10 +104,15 @@ class Program {
 
   bool has(NodeId node) const { return std::ranges::count(parts_, node) > 0; }
 
+  /// Of this program, or of another with elements like its own.
+  bool may_be_step(const GraphNode& node) const {
+    const GraphNode& root = fusion_.node(root_);
+    return !node.dead && node.pin == root.pin && step_of(node) &&
+           node.outputs[0].shape == root.outputs[0].shape;
+  }
+
   bool may_join(ValueId value) const {
-    const GraphNode& maker = fusion_.node(value.node);
-    if (maker.dead || maker.pin != fusion_.node(root_).pin || !step_of(maker)) return false;
-    if (maker.outputs[0].shape != fusion_.node(root_).outputs[0].shape) return false;
+    if (!may_be_step(fusion_.node(value.node))) return false;
     const bool may = is_only_ours(value) || may_be_repeated(value);
     return may && fusion_.can_read_later(value.node, root_);
   }
@@ -141,9 +146,7 @@ class Program {
       const GraphNode& reader = fusion_.node(id);
       const auto reads = static_cast<std::size_t>(std::ranges::count(reader.inputs, value));
       if (reader.dead || reads == 0) continue;
-      const bool may = step_of(reader) && reader.pin == fusion_.node(root_).pin &&
-                       reader.outputs[0].shape == fusion_.spec(value).shape;
-      if (!may) return false;
+      if (!may_be_step(reader)) return false;
       found += reads;
     }
     return found == fusion_.uses(value);
